@@ -1,0 +1,99 @@
+"""Makes a card's solutions fit this server: fields filled in, sums done, advice refused that the facts contradict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from lmdiag.model import Advice, Facts, Solution
+
+_HOLE = re.compile(r"\{([^{}]+)\}")
+_CONDITION = re.compile(r"\s*([\w.]+)\s*(?:(==|!=|<=|>=|<|>)\s*(.+?))?\s*$")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def personal(solutions: Sequence[Solution], fields: Mapping[str, str], facts: Facts, outcome: str) -> tuple[Advice, ...]:
+    """Return the solutions that apply, in their order, with the incident's numbers in them."""
+    known = _known(facts, outcome)
+    return tuple(
+        Advice(render(item.text, fields), tuple((key, render(value, fields)) for key, value in item.change), item.risk)
+        for item in solutions
+        if not _contradicted(item.unless, known)
+    )
+
+
+def render(text: str, fields: Mapping[str, str]) -> str:
+    """Fill `{field}` and sums over fields (`{free * 0.95 / total}`) in; what cannot be computed stays as it is."""
+    return _HOLE.sub(lambda hit: _value(hit.group(1).strip(), fields) or hit.group(), text)
+
+
+def _value(expression: str, fields: Mapping[str, str]) -> str | None:
+    if expression in fields:
+        return fields[expression]
+    if not re.search(r"[-+*/]", expression):
+        return None
+    import ast  # only where a card computes
+
+    try:
+        result = _compute(ast.parse(expression, mode="eval").body, fields)
+    except (SyntaxError, ValueError, ZeroDivisionError, KeyError, OverflowError):
+        return None
+    return str(int(result)) if float(result).is_integer() else f"{int(result * 100) / 100:g}"
+
+
+def _compute(node: object, fields: Mapping[str, str]) -> float:
+    """Numbers, fields, + - * / // and brackets; nothing else, since a card of a site is not trusted with more."""
+    import ast
+
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return node.value
+    if isinstance(node, ast.Name):
+        return float(_NUMBER.search(fields[node.id]).group())  # type: ignore[union-attr]
+    if isinstance(node, ast.BinOp):
+        left, right = _compute(node.left, fields), _compute(node.right, fields)
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        if isinstance(node.op, ast.Div):
+            return left / right
+        if isinstance(node.op, ast.FloorDiv):
+            return left // right
+    raise ValueError(node)
+
+
+def _known(facts: Facts, outcome: str) -> dict[str, str]:
+    named = {
+        "vllm_version": facts.vllm_version,
+        "lmcache_version": facts.lmcache_version,
+        "platform": facts.platform,
+        "outcome": outcome,
+        **{f"argument.{name}": value.strip("'\"") for name, value in facts.arguments},
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _contradicted(unless: str, known: Mapping[str, str]) -> bool:
+    return any(_holds(part, known) for part in unless.split(" or ") if part.strip())
+
+
+def _holds(condition: str, known: Mapping[str, str]) -> bool:
+    """An unknown fact contradicts nothing."""
+    hit = _CONDITION.match(condition)
+    if hit is None or hit.group(1) not in known:
+        return False
+    mine, operator, wanted = known[hit.group(1)], hit.group(2), (hit.group(3) or "").strip("'\"")
+    if operator is None:
+        return True
+    if operator in ("==", "!="):
+        return (mine == wanted) is (operator == "==")
+    left, right = version_key(mine), version_key(wanted)
+    return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[operator]
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return the release numbers of a version: `0.15.2rc1.dev93` is (0, 15, 2)."""
+    hit = re.match(r"v?(\d+(?:\.\d+)*)", version)
+    return tuple(int(part) for part in hit.group(1).split(".")) if hit else ()

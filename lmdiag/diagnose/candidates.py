@@ -1,0 +1,115 @@
+"""The exceptions of a log that may be a cause: one candidate for the same exception in all processes and echoes."""
+
+from __future__ import annotations
+
+import re
+
+from lmdiag.diagnose.chains import is_weak
+from lmdiag.model import ExceptionInfo, Match, Origin, Record, Symptom, Traceback
+
+_FATAL_HEADER = re.compile(
+    r"WorkerProc (?:failed to start|hit an exception)|EngineCore (?:failed to start|encountered a fatal error|hit an exception)|"
+    r"Exception in worker|Error executing method|Process \S+:|.*[Ff]ailed to start|.*(?:process|worker|engine) died"
+)
+_REQUEST_HEADER = re.compile(
+    r"Error in (?:preprocessing prompt inputs|applying chat template|chat completion|completion|\w+ (?:stream|generator))|"
+    r"Exception in ASGI application|Error with model|Error in (?:loading|parsing) (?:multi-?modal|image)"
+)
+_REQUEST_FILES = re.compile(
+    r"(?:.*/)?(?:serving\w*|\w*_serving|logger|request_logger|preprocess|renderer|chat_utils|protocol|serve|exception_handlers?|"
+    r"httptools_impl|h11_impl)\.py$"
+)
+_REQUEST_CODE = re.compile(r"(?:starlette/|fastapi/|uvicorn/protocols/|vllm/entrypoints/.*(?:serving|render))")
+_ENGINE_FRAME = re.compile(r"run_mp_engine|run_engine_core|worker_main|_bootstrap|build_async_engine_client|run_server|<module>")
+_EXC_TYPE = re.compile(r"\d+(?:\.\d+)?")
+_HEX = re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f]{8}(?:[0-9a-f-]{4,})?\b|0x[0-9a-f]+")
+_MAX_EVIDENCE = 6
+
+
+class Candidate:
+    """A possible root, with everything that reported it."""
+
+    def __init__(self, info: ExceptionInfo, origin: Origin, match: Match | None) -> None:
+        self.info = info
+        self.match = match
+        self.first = self.last = origin
+        self.first_time: str | None = None
+        self.last_time: str | None = None
+        self.header = ""
+        self.logger = ""
+        self.evidence: tuple[str, ...] = ()
+        self.symptoms: list[Symptom] = []
+        self.processes: list[str] = []
+        self.reports: list[tuple[str | None, int | None]] = []
+        self.fatal = False
+        self.request = True
+        self.degraded = False
+        self.type_known = info.type is not None
+
+    @property
+    def weak(self) -> bool:
+        """Whether it usually follows from the death of another process."""
+        return is_weak(self.info)
+
+    @property
+    def count(self) -> int:
+        """How often it happened: requests each count; a process that reports its own death twice died once."""
+        if self.request:
+            return len(self.reports)
+        named = {report for report in self.reports if report[0]}
+        return max(1, len(named))
+
+    def add(self, event: Traceback | Record, info: ExceptionInfo) -> None:
+        """Count one more report of the same exception."""
+        origin = event.origin
+        if origin.first_line < self.first.first_line:
+            self.first, self.first_time = origin, event.time or self.first_time
+        if origin.first_line >= self.last.first_line:
+            self.last, self.last_time = origin, event.time or self.last_time
+        self.first_time = self.first_time or event.time
+        if len(info.frames) > len(self.info.frames) or (not self.type_known and info.type):
+            self.info = info._replace(type=info.type or self.info.type)
+            self.type_known = self.type_known or info.type is not None
+        self.reports.append((origin.process, origin.pid))
+        if origin.process and origin.process not in self.processes:
+            self.processes.append(origin.process)
+        if not self.evidence:
+            self.evidence = evidence(event)
+        self.logger = self.logger or event.logger
+
+
+def evidence(event: Traceback | Record) -> tuple[str, ...]:
+    """The last frames and the exception's own lines, or a record's first lines: a handful."""
+    lines = event.lines if isinstance(event, Traceback) else tuple(event.text.split("\n"))
+    lines = tuple(line for line in lines if line.strip(" ^~") and line.strip() != "Traceback (most recent call last):")
+    return lines[-_MAX_EVIDENCE:] if isinstance(event, Traceback) else lines[:_MAX_EVIDENCE]
+
+
+def candidate_key(info: ExceptionInfo, match: Match | None) -> tuple[str, str]:
+    """Two reports of the same failure have the same key, though each worker names its own device and sizes."""
+    if match is not None:
+        return "card", match.card
+    first = info.message.split("\n", 1)[0]
+    return "text", _EXC_TYPE.sub("#", _HEX.sub("#", first))[:400] or info.name
+
+
+def is_fatal(traceback: Traceback) -> bool:
+    """Whether the traceback was written because a process was ending: by vLLM's top-level handlers or by Python itself."""
+    if _FATAL_HEADER.match(traceback.header):
+        return True
+    frames = traceback.exceptions[-1].frames if traceback.exceptions else ()
+    if traceback.logger == "bare":
+        return not is_request(traceback) and not traceback.header.startswith(("Handler for", "Failed to load model"))
+    return traceback.level in ("ERROR", "CRITICAL") and any(_ENGINE_FRAME.match(frame.function) for frame in frames[:3])
+
+
+def is_request(traceback: Traceback) -> bool:
+    """Whether the traceback belongs to one client's request, which failed alone."""
+    if _REQUEST_HEADER.match(traceback.header):
+        return True
+    if _FATAL_HEADER.match(traceback.header):
+        return False
+    if traceback.level and traceback.logger == "vllm" and _REQUEST_FILES.match(traceback.file):
+        return True
+    frames = traceback.exceptions[0].frames if traceback.exceptions else ()
+    return traceback.logger in ("bare", "uvicorn") and any(_REQUEST_CODE.search(frame.file) for frame in frames[:2])

@@ -1,0 +1,197 @@
+"""Collects the events of one source into the lives of its servers; judges them at the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from lmdiag.diagnose import facts as facts_of
+from lmdiag.diagnose.candidates import Candidate, candidate_key, is_fatal, is_request
+from lmdiag.diagnose.chains import STOP_TYPES, Quoted, is_noise, root_index, symptom
+from lmdiag.diagnose.incidents import build
+from lmdiag.diagnose.lives import Life
+from lmdiag.diagnose.verdicts import judge
+from lmdiag.model import Card, ExceptionInfo, Frame, Incident, Match, Record, Symptom, Traceback
+
+_MAX_CANDIDATES = 500
+_MAX_LIVES = 200
+_MAX_SAID = 40
+_MAX_SYMPTOMS = 60
+_KILLED = re.compile(r"Worker proc (\S+) died unexpectedly \(exit code: -\d+\)")
+_LMCACHE_HEAD = re.compile(r"Failed to initialize LMCacheManager components: ")
+_LMCACHE_TAIL = re.compile(r"\.? System will operate in degraded mode \(recompute\)\.?\s*$")
+_TAIL_ONLY = re.compile(r"^\.? ?System will operate in degraded mode")
+_FATAL_SAYING = re.compile(r"(?:Failed to start model server|Runner failed with exception): (.*)", re.DOTALL)
+_TYPED = re.compile(r"(\w+(?:Error|Exception))\((['\"])(.*)\2,?\)$", re.DOTALL)
+
+
+class Cards(Protocol):
+    """What a diagnosis needs of the pack."""
+
+    def match(self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False) -> Match | None:
+        """Return the card that fits an exception."""
+
+    def card(self, card_id: str) -> Card:
+        """Return a whole card."""
+
+
+class Diagnoser:
+    """One source's events in, its incidents out. Bounded: what exceeds the bounds is counted in `dropped`."""
+
+    def __init__(self, source: str, cards: Cards) -> None:
+        self._source = source
+        self._cards = cards
+        self._lives: dict[str, list[Life]] = {}
+        self.dropped = 0
+
+    # -- collecting ------------------------------------------------------------------------------------------------
+
+    def feed(self, event: Record | Traceback) -> None:
+        """Take one event."""
+        if isinstance(event, Record):
+            self._record(event)
+        else:
+            self._traceback(event)
+
+    def _life(self, event: Record | Traceback) -> Life:
+        lives = self._lives.setdefault(event.origin.service, [])
+        if not lives:
+            lives.append(Life(event.origin.service, 1))
+        line = event.origin.first_line  # a traceback may be finished only after the next start has been seen
+        life = next((life for life in reversed(lives) if life.first_line <= line), lives[0])
+        life.last_line = max(life.last_line, event.origin.last_line)
+        return life
+
+    def _record(self, record: Record) -> None:
+        life = self._life(record)
+        if life.starts_anew(record):
+            lives = self._lives[record.origin.service]
+            life = Life(record.origin.service, record.origin.first_line)
+            lives.append(life)
+            del lives[1:-_MAX_LIVES]
+        life.note(record)
+        life.facts = facts_of.update(life.facts, record)
+        if record.level in ("ERROR", "CRITICAL"):
+            self._error_record(life, record)
+
+    def _error_record(self, life: Life, record: Record) -> None:
+        text = record.text
+        if _KILLED.match(text):
+            life.killed = life.killed or record
+            return
+        if record.logger == "argparse":
+            self._usage_error(life, record)
+            return
+        if _TAIL_ONLY.match(text):
+            self._mark_degraded(life)
+            return
+        if record.logger.startswith("lmcache") and _LMCACHE_HEAD.match(text):
+            message = _LMCACHE_TAIL.sub("", _LMCACHE_HEAD.sub("", text))
+            self._candidate(life, record, ExceptionInfo(None, message), degraded=True)
+            return
+        if hit := _FATAL_SAYING.search(text):
+            typed = _TYPED.match(hit.group(1))
+            info = ExceptionInfo(typed.group(1), typed.group(3)) if typed else ExceptionInfo(None, hit.group(1).strip())
+            self._candidate(life, record, info, fatal=True)
+            return
+        name, _, rest = text.partition(": ")
+        known, quoted = symptom(name.rsplit(".", 1)[-1], text)
+        if known or (rest and symptom(name.rsplit(".", 1)[-1], rest)[0]):
+            self._symptom(life, record, ExceptionInfo(None, text), quoted)
+        elif len(life.said) < _MAX_SAID:
+            life.said.append(record)
+
+    def _mark_degraded(self, life: Life) -> None:
+        for candidate in life.candidates.values():
+            if candidate.logger == "lmcache":
+                candidate.degraded = True
+
+    def _usage_error(self, life: Life, record: Record) -> None:
+        message = record.text.partition(": error: ")[2]
+        inner = re.search(r"Value error, (.*?)(?:\s*\[type=|\Z)", message, re.DOTALL)
+        match = self._cards.match("ValueError", inner.group(1), ()) if inner else None
+        self._candidate(life, record, ExceptionInfo(None, message), fatal=True, match=match)
+
+    def _traceback(self, traceback: Traceback) -> None:
+        life = self._life(traceback)
+        if is_noise(traceback) or not traceback.exceptions:
+            return
+        if traceback.level in ("INFO", "DEBUG", "WARNING"):
+            return
+        exceptions = traceback.exceptions
+        if any(item.name in STOP_TYPES for item in exceptions[-1:]):
+            life.stop = min(life.stop or traceback.origin.first_line, traceback.origin.first_line)
+            return
+        index = root_index(exceptions, lambda item: self._match(item, traceback) is not None)
+        root = exceptions[index]
+        known, quoted = symptom(root.name, root.message)
+        if known:
+            self._symptom(life, traceback, root, quoted)
+            return
+        candidate = self._candidate(
+            life, traceback, root, fatal=is_fatal(traceback), request=is_request(traceback), degraded=_degrades(traceback)
+        )
+        if candidate is not None:
+            for other in (*exceptions[:index], *exceptions[index + 1 :]):
+                _note(candidate.symptoms, Symptom(other.type, other.message, traceback.origin.process))
+
+    def _match(self, info: ExceptionInfo, event: Traceback | Record) -> Match | None:
+        return self._cards.match(info.type, info.message, info.frames, truncated=event.truncated)
+
+    def _candidate(
+        self,
+        life: Life,
+        event: Traceback | Record,
+        info: ExceptionInfo,
+        *,
+        fatal: bool = False,
+        request: bool = False,
+        degraded: bool = False,
+        match: Match | None = None,
+    ) -> Candidate | None:
+        match = match or self._match(info, event)
+        key = candidate_key(info, match)
+        candidate = life.candidates.get(key)
+        if candidate is None:
+            if len(life.candidates) >= _MAX_CANDIDATES:
+                self.dropped += 1
+                return None
+            candidate = life.candidates[key] = Candidate(info, event.origin, match)
+            candidate.header = event.header if isinstance(event, Traceback) else ""
+        candidate.add(event, info)
+        candidate.fatal = candidate.fatal or fatal
+        candidate.request = candidate.request and request
+        candidate.degraded = candidate.degraded or degraded
+        return candidate
+
+    def _symptom(self, life: Life, event: Traceback | Record, info: ExceptionInfo, quoted: Quoted | None) -> None:
+        line = event.origin.first_line
+        life.first_symptom = line if life.first_symptom is None else min(line, life.first_symptom)
+        if len(life.symptoms) < _MAX_SYMPTOMS:
+            life.symptoms.append((line, Symptom(info.type, info.message, event.origin.process)))
+        if quoted is not None:
+            life.quoted.append((line, quoted, event.origin.process))
+
+    # -- judging ---------------------------------------------------------------------------------------------------
+
+    def close(self) -> list[Incident]:
+        """Judge what was collected; return the incidents in the order of the log."""
+        incidents = [
+            incident
+            for lives in self._lives.values()
+            for incident in build(judge(lives, self._match_text), lives, self._source, self._cards)
+        ]
+        return sorted(incidents, key=lambda incident: incident.first_line)
+
+    def _match_text(self, text: str) -> Match | None:
+        return self._cards.match(None, text, ())
+
+
+def _degrades(traceback: Traceback) -> bool:
+    return traceback.logger.startswith("lmcache") and _LMCACHE_HEAD.match(traceback.header + ": ") is not None
+
+
+def _note(symptoms: list[Symptom], found: Symptom) -> None:
+    if found not in symptoms and len(symptoms) < _MAX_SYMPTOMS:
+        symptoms.append(found)

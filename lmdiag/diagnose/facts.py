@@ -1,0 +1,89 @@
+"""What the log says about the server: versions, model, arguments, platform. Shapes from 0.2 to 0.33."""
+
+from __future__ import annotations
+
+import re
+
+from lmdiag.model import Facts, Record
+from lmdiag.diagnose.redact import redact, shorten
+
+_VERSION = r"(\d+\.\d+(?:\.\d+)?[\w.+-]*)"
+_VLLM = re.compile(
+    rf"vLLM (?:API )?server version:? {_VERSION}|LLM engine \(v{_VERSION}\)|(?:█|▀|▄).*\sversion {_VERSION}|vllm version {_VERSION}"
+)
+_LMCACHE = re.compile(rf"LMCache v{_VERSION}|LMCache initialized .* version {_VERSION}")
+_MODEL = re.compile(r"(?:█|▀|▄).*\smodel   (\S.*)|serving model (\S+)|with config: model=(?:'([^']*)'|\"([^\"]*)\")")
+_ARCHITECTURE = re.compile(r"Resolved architecture: (\w+)")
+_PLATFORM = re.compile(r"Automatically detected platform (\w+)")
+_ARGUMENTS = re.compile(r"(?:non-default args: \{|args: Namespace\()(.*)[})]$", re.DOTALL)
+_MAX_ARGUMENTS = 80
+_MAX_VALUE = 400
+
+
+def update(facts: Facts, record: Record) -> Facts:
+    """Return the facts with what one record adds. What the server says later about itself replaces what it said before."""
+    text = record.text
+    if hit := _VLLM.search(text):
+        facts = facts._replace(vllm_version=_only(hit).rstrip(",."))
+    if hit := _LMCACHE.search(text):
+        facts = facts._replace(lmcache_version=_only(hit).rstrip(",."))
+    if hit := _MODEL.search(text):
+        facts = facts._replace(model=redact(_only(hit).strip()))
+    if hit := _ARCHITECTURE.search(text):
+        facts = facts._replace(architecture=hit.group(1))
+    if hit := _PLATFORM.search(text):
+        facts = facts._replace(platform=hit.group(1))
+    if hit := _ARGUMENTS.search(text):
+        facts = _with_arguments(facts, hit.group(1))
+    return facts
+
+
+def _only(hit: re.Match[str]) -> str:
+    return next(group for group in hit.groups() if group)
+
+
+def _with_arguments(facts: Facts, text: str) -> Facts:
+    pairs = split_arguments(text)[:_MAX_ARGUMENTS]
+    arguments = tuple((name, shorten(_hide(name, value), _MAX_VALUE)) for name, value in pairs)
+    model = dict(pairs).get("model") or dict(pairs).get("model_tag")
+    return facts._replace(arguments=arguments, model=redact(model.strip("'\"")) if model else facts.model)
+
+
+def _hide(name: str, value: str) -> str:
+    return redact(f"{name}={value}").partition("=")[2]
+
+
+def split_arguments(text: str) -> list[tuple[str, str]]:
+    """
+    Split `'a': 1, 'b': KVTransferConfig(x='y')` or `a=1, b='c, d'` at the commas of the outermost level.
+
+    The text is a Python repr and not a literal (it holds config objects and `<Enum: 1>`), so it is split, not evaluated.
+    """
+    pairs = []
+    for part in _split(text):
+        separator = ":" if part[:1] in "'\"" else "="
+        name, found, value = part.partition(separator)
+        if found and (name := name.strip().strip("'\"")).isidentifier():
+            pairs.append((name, value.strip()))
+    return pairs
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, quote, start, position = [], 0, "", 0, 0
+    while position < len(text):
+        char = text[position]
+        if quote:
+            position += char == "\\"
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == "," and depth <= 0:
+            parts.append(text[start:position].strip())
+            start = position + 1
+        position += 1
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]

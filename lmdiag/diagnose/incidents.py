@@ -1,0 +1,133 @@
+"""Makes the incidents that a person reads out of the verdicts: card, severity, advice; redacted here, once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lmdiag.diagnose.advice import personal
+from lmdiag.diagnose.candidates import Candidate
+from lmdiag.diagnose.lives import Life
+from lmdiag.diagnose.raised import raised_at
+from lmdiag.diagnose.redact import redact, shorten
+from lmdiag.diagnose.verdicts import Verdict
+from lmdiag.model import SEVERITIES, Card, Earlier, Facts, Incident, Root, Symptom
+
+if TYPE_CHECKING:
+    from lmdiag.diagnose.diagnoser import Cards
+
+_MAX_MESSAGE = 8000
+_MAX_FIELD = 1000
+_MAX_EVIDENCE_LINE = 400
+_MAX_SYMPTOMS = 12
+_MAX_EARLIER = 10
+_MAX_PROCESSES = 64
+# A card's severity is what the error deserves at worst; what became of the server caps it.
+_CAPS = {"start_failed": "critical", "died": "critical", "degraded": "error", "running": "warning", "request_failed": "info"}
+_UNCARDED = {"start_failed": "critical", "died": "critical", "degraded": "error", "running": "warning", "unknown": "error"}
+
+
+def build(verdicts: Sequence[Verdict], lives: Sequence[Life], source: str, cards: Cards) -> list[Incident]:
+    """Return one incident for each verdict, in the order of the log."""
+    return [_incident(verdict, _facts(verdict, lives), source, cards) for verdict in verdicts]
+
+
+def _facts(verdict: Verdict, lives: Sequence[Life]) -> Facts:
+    """A crash loop's log may hold the banner of one life only: versions are taken from its neighbours, arguments are not."""
+    facts = verdict.life.facts
+    for life in reversed(lives):
+        facts = facts._replace(
+            vllm_version=facts.vllm_version or life.facts.vllm_version,
+            lmcache_version=facts.lmcache_version or life.facts.lmcache_version,
+            platform=facts.platform or life.facts.platform,
+        )
+    return facts
+
+
+def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Incident:
+    candidate = verdict.candidate
+    card = cards.card(candidate.match.card) if candidate and candidate.match else None
+    fields = tuple((name, shorten(redact(value), _MAX_FIELD)) for name, value in (candidate.match.fields if card and candidate and candidate.match else ()))
+    scope = _scope(verdict, card)
+    fingerprint = _digest(*(verdict.key or ("invisible", verdict.outcome)), verdict.life.service)
+    advice = personal(card.solutions, dict(fields), facts, verdict.outcome) if card else ()
+    first_seen, last_seen = (candidate.first_time, candidate.last_time) if candidate else (None, None)
+    return Incident(
+        id=_digest(fingerprint, source, str(verdict.first_line)),
+        fingerprint=fingerprint,
+        state="resolved" if verdict.resolved else "repeated" if verdict.lives > 1 else "opened",
+        card=card.id if card else None,
+        title=card.title if card else _title(candidate),
+        severity=_severity(verdict, card),
+        scope=scope,
+        confidence=candidate.match.confidence if candidate and candidate.match else "none",
+        cause_visible=candidate is not None,
+        outcome=verdict.outcome,
+        root=_root(candidate, card) if candidate else None,
+        raised_at=raised_at(candidate.info, card, facts) if candidate else None,
+        symptoms=_symptoms(verdict, candidate),
+        fields=fields,
+        facts=facts,
+        advice=advice,
+        count=max(candidate.count if candidate else 1, verdict.lives),
+        processes=tuple(candidate.processes[:_MAX_PROCESSES]) if candidate else (),
+        first_seen=first_seen,
+        last_seen=last_seen,
+        source=source,
+        first_line=verdict.first_line,
+        last_line=verdict.last_line,
+        evidence=tuple(shorten(redact(line), _MAX_EVIDENCE_LINE) for line in verdict.evidence),
+        earlier=tuple(_earlier(item, source) for item in verdict.earlier[:_MAX_EARLIER]),
+    )
+
+
+def _digest(*parts: str) -> str:
+    import hashlib  # only where there is something to report
+
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _scope(verdict: Verdict, card: Card | None) -> str:
+    if verdict.outcome == "request_failed":
+        return "request"
+    if card and card.scope != "request":
+        return card.scope
+    return "startup" if verdict.outcome in ("start_failed", "degraded") else "runtime"
+
+
+def _severity(verdict: Verdict, card: Card | None) -> str:
+    worst = card.severity if card else _UNCARDED.get(verdict.outcome, "error")
+    cap = "info" if verdict.resolved else _CAPS.get(verdict.outcome, "critical")
+    return SEVERITIES[min(SEVERITIES.index(worst), SEVERITIES.index(cap))]
+
+
+def _title(candidate: Candidate | None) -> str:
+    if candidate is None:
+        return "The log shows only consequences of the failure, not its cause"
+    info = candidate.info
+    first = info.message.strip().split("\n", 1)[0]
+    return shorten(redact(f"{info.name}: {first}" if info.type and first else first or info.name), 120)
+
+
+def _root(candidate: Candidate, card: Card | None) -> Root:
+    info = candidate.info
+    kind = info.type
+    if kind is None and card:  # the log quotes the message alone; the card knows what raises it
+        types = {name for rule in card.rules for name in rule.types}
+        kind = next(iter(types)) if len(types) == 1 else None
+    origin = candidate.first
+    named = origin.process or next(iter(candidate.processes), None)
+    return Root(kind, shorten(redact(info.message), _MAX_MESSAGE), named, origin.pid)
+
+
+def _symptoms(verdict: Verdict, candidate: Candidate | None) -> tuple[Symptom, ...]:
+    own = candidate.info.message if candidate else None
+    found = [item for item in verdict.symptoms if item.message != own]
+    return tuple(Symptom(item.type, shorten(redact(item.message), 600), item.process) for item in found[:_MAX_SYMPTOMS])
+
+
+def _earlier(verdict: Verdict, source: str) -> Earlier:
+    candidate = verdict.candidate
+    assert candidate is not None
+    card = candidate.match.card if candidate.match else None
+    return Earlier(candidate.info.type, shorten(redact(candidate.info.message), 600), card, source, verdict.first_line)

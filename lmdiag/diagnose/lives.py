@@ -1,0 +1,79 @@
+"""
+The lives of a server in a log: each start opens one, and what happened to it decides what an error in it meant.
+
+A log that is appended to over restarts holds many; a log of several containers holds those of each.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lmdiag.diagnose.candidates import Candidate
+from lmdiag.diagnose.chains import Quoted
+from lmdiag.model import Facts, Record, Symptom
+
+_STARTS = (
+    (re.compile(r"vLLM API server version|.*(?:█|▀|▄).*\sversion \d"), "banner"),
+    (re.compile(r"non-default args: |args: Namespace\("), "arguments"),
+    (re.compile(r"\$ (?:\S+ )*vllm serve "), "shell"),
+)
+_READY = re.compile(r"Application startup complete|Starting vLLM server on .*\bready\b|Uvicorn running on")
+_STOP = re.compile(
+    r".*API server: shutdown triggered|Shutting down(?: FastAPI HTTP server\.?)?$|Gracefully (?:shutting down|stopping)|"
+    r".*(?:received|Received|got|Got) (?:signal[= ])?(?:SIGINT|SIGTERM)|Waiting for application shutdown|KeyboardInterrupt"
+)
+
+
+class Life:
+    """One life of a server: from its start, or the beginning of the log, to its next start or the end."""
+
+    def __init__(self, service: str, first_line: int, facts: Facts | None = None) -> None:
+        self.service = service
+        self.first_line = first_line
+        self.facts = facts or Facts()
+        self.seen: set[str] = set()
+        self.api_pid: int | None = None
+        self.ready: int | None = None
+        self.stop: int | None = None
+        self.candidates: dict[tuple[str, str], Candidate] = {}
+        self.symptoms: list[tuple[int, Symptom]] = []
+        self.quoted: list[tuple[int, Quoted, str | None]] = []
+        self.said: list[Record] = []
+        self.killed: Record | None = None
+        self.first_symptom: int | None = None
+        self.last_line = first_line
+        self.degraded_since: int | None = None
+
+    @property
+    def failing(self) -> bool:
+        """Whether anything beyond a client's mistake has been seen in it."""
+        return bool(self.symptoms or self.killed) or any(not item.request for item in self.candidates.values())
+
+    def starts_anew(self, record: Record) -> bool:
+        """Whether a record opens the next life. The lines of one start are several, each of its own kind."""
+        kind = start_kind(record)
+        pid = record.origin.pid if (record.origin.process or "").startswith("APIServer") else None
+        if kind is None:
+            return False
+        if kind in self.seen or self.ready is not None or self.failing:
+            return True
+        return pid is not None and self.api_pid not in (None, pid)
+
+    def note(self, record: Record) -> None:
+        """Take what a record says about the life's course."""
+        kind = start_kind(record)
+        if kind:
+            self.seen.add(kind)
+            if (record.origin.process or "").startswith("APIServer"):
+                self.api_pid = record.origin.pid
+        if self.ready is None and _READY.match(record.text):
+            self.ready = record.origin.first_line
+        if self.stop is None and _STOP.match(record.text):
+            self.stop = record.origin.first_line
+
+
+def start_kind(record: Record) -> str | None:
+    """Return which of the lines of a start a record is, or None."""
+    if record.level not in ("INFO", ""):
+        return None
+    return next((kind for pattern, kind in _STARTS if pattern.match(record.text)), None)

@@ -1,0 +1,19 @@
+"""The errors that lmdiag raises for a person to read; each is raised once, with context, and reported once, by the CLI."""
+
+from __future__ import annotations
+
+
+class LmdiagError(Exception):
+    """Base of all of them. The message says what, where, and what to do next."""
+
+
+class UsageError(LmdiagError):
+    """The command line contradicts itself or names something that does not exist (exit code 2)."""
+
+
+class InputError(LmdiagError):
+    """An input cannot be read, or not to its end: missing, forbidden, broken archive. What was read so far still counts."""
+
+
+class CardError(LmdiagError):
+    """A card or a rule directory is invalid. Each problem names file and key."""

@@ -1,0 +1,294 @@
+"""The values that flow from stage to stage: immutable, and without behaviour beyond properties.
+
+They are named tuples and not frozen dataclasses, because importing `dataclasses` costs a scan about one whole
+interpreter start, which the operator waits for.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+Severity = str
+"""One of SEVERITIES."""
+
+SEVERITIES = ("info", "warning", "error", "critical")
+"""From the least to the worst, so that `SEVERITIES.index` compares them."""
+
+SCOPES = ("startup", "runtime", "request")
+"""When an error strikes. `request` is the client's own mistake, which never pages anybody."""
+
+OUTCOMES = ("start_failed", "died", "degraded", "request_failed", "running", "unknown")
+"""What the log shows to have happened to the server."""
+
+RISKS = ("safe", "disruptive")
+
+
+class Line(NamedTuple):
+    """One physical line of a source, without its line end."""
+
+    source: str
+    number: int
+    """Counted from 1."""
+    offset: int
+    """Byte offset of the line's start in the (decompressed) source."""
+    text: str
+    truncated: bool = False
+    """The line was longer than the reader's limit and its tail was dropped."""
+
+
+class Frame(NamedTuple):
+    """One `File "…", line N, in f` of a traceback."""
+
+    file: str
+    line: int
+    function: str
+
+
+class ExceptionInfo(NamedTuple):
+    """One exception of a traceback."""
+
+    type: str | None
+    """As printed, possibly dotted. None where the log quotes a message without its type."""
+    message: str
+    frames: tuple[Frame, ...] = ()
+    relation: str | None = None
+    """How the one before it in the traceback led to it: "cause", "context", "group"; None for the first."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The type without its module: `vllm.exceptions.VLLMValidationError` is `VLLMValidationError`."""
+        return (self.type or "").rsplit(".", 1)[-1]
+
+
+class Origin(NamedTuple):
+    """Where in the log something stands, and which process said it."""
+
+    source: str
+    first_line: int
+    last_line: int
+    process: str | None = None
+    pid: int | None = None
+    service: str = ""
+    """The container, pod or unit that the line came from, where the log holds several."""
+
+
+class Record(NamedTuple):
+    """One log record that matters to a diagnosis though it carries no traceback."""
+
+    origin: Origin
+    level: str
+    """DEBUG … CRITICAL, or "" for a bare line."""
+    file: str
+    """The file of `[file.py:NN]`, or ""."""
+    text: str
+    """Lines are joined by a newline."""
+    time: str | None = None
+    logger: str = "vllm"
+    """Whose format the record has: vllm, lmcache, uvicorn, argparse, bare."""
+    truncated: bool = False
+
+
+class Traceback(NamedTuple):
+    """A chain of exceptions, in the order of the log: the last one is what was caught or what ended the process."""
+
+    origin: Origin
+    exceptions: tuple[ExceptionInfo, ...]
+    header: str = ""
+    """The text that stood right before `Traceback`, in the same record or on the line before."""
+    level: str = ""
+    file: str = ""
+    time: str | None = None
+    logger: str = "vllm"
+    truncated: bool = False
+    """It has no exception line (the process was killed), or its head is cut off."""
+    lines: tuple[str, ...] = ()
+    """The text of its last lines, for the evidence; bounded."""
+
+
+class Solution(NamedTuple):
+    """One thing to do about an error."""
+
+    text: str
+    change: tuple[tuple[str, str], ...] = ()
+    """(flag, environment variable or LMCache key, new value)."""
+    risk: str = "safe"
+    unless: str = ""
+    """A fact that makes this advice wrong here."""
+
+
+class RaiseSite(NamedTuple):
+    """Where a message is raised, over the versions of a project."""
+
+    project: str
+    """vllm, lmcache, transformers, …"""
+    file: str
+    """Path from the root of the repository."""
+    function: str
+    lines: tuple[tuple[str, int], ...]
+    """(first version with this line, line of the `raise`), ascending."""
+    last: str = ""
+    """The last version that has it; "" while the newest still does."""
+
+
+class MatchRule(NamedTuple):
+    """One `[[match]]` of a card: a message template, and what else must hold."""
+
+    card: str
+    message: str
+    """Literal text with {named} holes."""
+    types: tuple[str, ...]
+    """Exception names without module; empty: any."""
+    raised_in: tuple[str, ...] = ()
+    """`path.py:function` endings, one of which a frame must have; empty: any."""
+
+
+class Sample(NamedTuple):
+    """A log excerpt of a card, and the fields that it must give (empty for a near miss)."""
+
+    log: str
+    fields: tuple[tuple[str, str], ...] = ()
+
+
+class Card(NamedTuple):
+    """A fix card: what an error means, why it strikes, what to change."""
+
+    id: str
+    title: str
+    severity: Severity
+    scope: str
+    tags: tuple[str, ...]
+    rules: tuple[MatchRule, ...]
+    meaning: str
+    trigger: str
+    situations: tuple[str, ...]
+    solutions: tuple[Solution, ...]
+    example_before: str = ""
+    example_after: str = ""
+    verify: str = ""
+    related: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    raised_at: tuple[RaiseSite, ...] = ()
+    aliases: tuple[str, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    near_misses: tuple[Sample, ...] = ()
+    path: str = ""
+
+
+class Match(NamedTuple):
+    """A card that fits an exception."""
+
+    card: str
+    fields: tuple[tuple[str, str], ...]
+    confidence: str
+    """exact: the whole message; embedded: the message stands inside a longer one; partial: the log cut it off."""
+
+
+class Facts(NamedTuple):
+    """What the log says about the server."""
+
+    vllm_version: str | None = None
+    lmcache_version: str | None = None
+    model: str | None = None
+    architecture: str | None = None
+    platform: str | None = None
+    arguments: tuple[tuple[str, str], ...] = ()
+    """Arguments that differ from their default, redacted, in the log's order; values as Python reprs."""
+    restarts: int = 0
+
+
+class RaisedAt(NamedTuple):
+    """The raise site of an incident's root in the version that ran."""
+
+    project: str
+    version: str | None
+    file: str
+    line: int | None
+    function: str
+    url: str | None
+
+
+class Root(NamedTuple):
+    """The cause. `type` is None where it is not an exception (a killed worker) or its type is not in the log."""
+
+    type: str | None
+    message: str
+    process: str | None
+    pid: int | None
+
+
+class Symptom(NamedTuple):
+    """An exception that followed from the root."""
+
+    type: str | None
+    message: str
+    process: str | None
+
+
+class Advice(NamedTuple):
+    """A solution made for this server."""
+
+    text: str
+    change: tuple[tuple[str, str], ...]
+    risk: str
+
+
+class Earlier(NamedTuple):
+    """A failed start before the one that is reported, with another cause."""
+
+    type: str | None
+    message: str
+    card: str | None
+    source: str
+    line: int
+
+
+class Incident(NamedTuple):
+    """One failure, however many processes and echoes reported it. Its text is redacted."""
+
+    id: str
+    fingerprint: str
+    state: str
+    card: str | None
+    title: str
+    severity: Severity
+    scope: str
+    confidence: str
+    """exact, embedded, partial (the card's match) or none."""
+    cause_visible: bool
+    outcome: str
+    root: Root | None
+    raised_at: RaisedAt | None
+    symptoms: tuple[Symptom, ...]
+    fields: tuple[tuple[str, str], ...]
+    facts: Facts
+    advice: tuple[Advice, ...]
+    count: int
+    processes: tuple[str, ...]
+    first_seen: str | None
+    last_seen: str | None
+    source: str
+    first_line: int
+    last_line: int
+    evidence: tuple[str, ...]
+    earlier: tuple[Earlier, ...] = ()
+
+
+class Summary(NamedTuple):
+    """What a scan read, what it could not, and what it found."""
+
+    sources: int = 0
+    lines: int = 0
+    bytes: int = 0
+    undecodable_lines: int = 0
+    truncated_lines: int = 0
+    records: int = 0
+    tracebacks: int = 0
+    dropped_tracebacks: int = 0
+    """Beyond the bounds of the pipeline: counted, not kept."""
+    skipped: tuple[tuple[str, str], ...] = ()
+    """(path, reason) of inputs that were not read, or not to their end."""
+    by_severity: tuple[tuple[str, int], ...] = ()
+    by_card: tuple[tuple[str, int], ...] = ()
+    seconds: float = 0.0
+    interrupted: bool = False

@@ -1,0 +1,37 @@
+"""Takes colours, control bytes and progress bars out of a physical line, and nothing else: never unescapes."""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI, colours among them
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC, window titles and links
+    r"|\x1b[ -/]*[0-~]"
+)
+# Copies keep a colour in other clothes: caret notation of web viewers, U+FFFD for ESC, or ESC lost altogether.
+_COPIED_COLOUR = re.compile(r"(?:\^\[|\ufffd)\[(?:\d{1,3};)*\d{0,3}m|(?<![\w\]\)])\[(?:\d{1,3};)+\d{1,3}m")
+_CONTROL = {code: None for code in (*range(9), 11, 12, *range(14, 32), 127)}
+_HTML = re.compile(r"&(?:quot|#39|#x27|lt|gt|amp);")
+_HTML_TEXT = {"&quot;": '"', "&#39;": "'", "&#x27;": "'", "&lt;": "<", "&gt;": ">", "&amp;": "&"}
+
+
+def clean(text: str) -> list[str]:
+    """
+    Return the readable pieces of one physical line.
+
+    A carriage return starts a new piece: a progress bar rewrites its line, and the next record is often glued to it.
+    The common line, printable and in one piece, is returned as it is.
+    """
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    if "[" in text and ("^[[" in text or "\ufffd[" in text or ";" in text[:80]):
+        text = _COPIED_COLOUR.sub("", text)
+    if "&quot;" in text or "&#" in text:
+        text = _HTML.sub(lambda hit: _HTML_TEXT[hit.group()], text)
+    if text.isprintable():
+        return [text]
+    text = text.translate(_CONTROL).rstrip("\r")
+    if "\r" not in text:
+        return [text]
+    return [piece for piece in text.split("\r") if piece.strip()]

@@ -1,0 +1,116 @@
+"""
+Takes off what carried a line here: docker, CRI, compose, journald, kubectl, CI systems, cloud consoles, quoting.
+
+The outermost form is taken off first, again and again until none fits. What a form says about the origin (a service, a
+pod, a unit, a rank) becomes part of the stream's name, so that two containers in one file never mix.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
+_KNOWN = (
+    r"(?=\(?(?:[\w:.-]+ )?pid=\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :]|Traceback \(|  +File \"|\[rank\d|\x1b|LMCache)"
+)
+
+_CRI = re.compile(rf"{_ISO} (stdout|stderr) ([FP]) ?")
+_TIMESTAMP = re.compile(rf"{_ISO}(?: |$)(?:- [\w.… ]+ - [A-Z]+ - )?(?:##\[\w+\])?")
+_BRACKET_TIMESTAMP = re.compile(rf"(?: *\| )?\[{_ISO}\](?: |$)")
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?"
+    r"(?: \| [A-Z]+ +\| [\w.]+ \| | \| | \[\w+\] \(\w+\) |  >> |(?![,\d]) ?)"
+)
+_SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([\w.-]+) ([\w./@:-]+?)(\[\d+\])?: ?")
+_SYSLOG_REST = re.compile(r"([\w.-]+) ([\w./@-]+)(\[\d+\]): ?")
+_COMPOSE = re.compile(r"(\[?[A-Za-z][\w.-]*\]?) *\| ?")
+_POD = re.compile(r"\[(pod/[^\]\s]+)\] ?")
+_STERN = re.compile(rf"([a-z0-9][\w.-]* [\w.-]+) {_KNOWN}")
+_LABEL = re.compile(rf" {{0,4}}([\w.-]+): {_KNOWN}")
+_TORCHRUN = re.compile(r"\[?((?:rank|default)\d+)\]: ?")
+_QUOTE = re.compile(r"(?:> ?)+|\*\*(?=[(A-Z])|`(?=[(A-Z])|vLLM STD(?:OUT|ERR): ?")
+_COMPOSE_NOT = frozenset({"ERROR", "INFO", "WARNING", "DEBUG", "CRITICAL", "E"})
+
+_FIRST = frozenset("0123456789[>`* vrABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuwxyz")
+
+
+class Unwrapped(NamedTuple):
+    """A line without its containers."""
+
+    stream: str
+    text: str
+    partial: bool
+    """The container cut the line: the next one of the same stream continues it."""
+
+
+class Unwrapper:
+    """
+    Unwraps the lines of one source.
+
+    It keeps the labels (stern's pod names, srun's task numbers) that it has seen in front of a certain vLLM line, since
+    in front of a bare traceback line alone they could be anything.
+    """
+
+    _MAX_LABELS = 256
+
+    def __init__(self) -> None:
+        self._labels: dict[str, str] = {}
+
+    def unwrap(self, text: str) -> Unwrapped:
+        """Return stream, inner text, and whether the container cut the line here."""
+        stream, partial = "", False
+        for _ in range(6):
+            head = text[:1]
+            if head == "(" or head not in _FIRST:
+                break
+            found = self._one(text)
+            if found is None:
+                break
+            name, end, cut = found
+            stream, partial, text = stream + name, partial or cut, text[end:]
+        return Unwrapped(stream, text, partial)
+
+    def _one(self, text: str) -> tuple[str, int, bool] | None:
+        head = text[0]
+        if head.isdigit():
+            if hit := _CRI.match(text):
+                # stdout and stderr stay one stream: a server's record and its echo belong together
+                return "", hit.end(), hit.group(2) == "P"
+            if hit := _TIMESTAMP.match(text) or _DATE.match(text):
+                return self._after_timestamp(text, hit.end())
+        elif head == "[":
+            if hit := _BRACKET_TIMESTAMP.match(text):
+                return "", hit.end(), False
+            if hit := _POD.match(text) or _TORCHRUN.match(text):
+                return hit.group(1) + " ", hit.end(), False
+        elif head in ">`*v" and (hit := _QUOTE.match(text)):
+            return "", hit.end(), False
+        elif head == "r" and (hit := _TORCHRUN.match(text)):
+            return hit.group(1) + " ", hit.end(), False
+        if "A" <= head <= "Z" and (hit := _SYSLOG.match(text)):
+            return f"{hit.group(2)}{hit.group(3) or ''} ", hit.end(), False
+        if head == " " and (hit := _BRACKET_TIMESTAMP.match(text)):
+            return "", hit.end(), False
+        return self._label(text)
+
+    def _after_timestamp(self, text: str, end: int) -> tuple[str, int, bool]:
+        """`journalctl -o short-iso` goes on with host and unit."""
+        if hit := _SYSLOG_REST.match(text, end):
+            return f"{hit.group(2)}{hit.group(3)} ", hit.end(), False
+        return "", end, False
+
+    def _label(self, text: str) -> tuple[str, int, bool] | None:
+        if "|" in text[:80] and (hit := _COMPOSE.match(text)) and hit.group(1) not in _COMPOSE_NOT:
+            return hit.group(1) + " ", hit.end(), False
+        for label, name in self._labels.items():
+            if text.startswith(label):
+                return name, len(label), False
+        if ("pid=" in text[:120] or ": " in text[:64]) and (hit := _STERN.match(text) or _LABEL.match(text)):
+            name = hit.group(1)
+            if name in _COMPOSE_NOT or name.endswith(("Error", "Exception")):
+                return None
+            if len(self._labels) < self._MAX_LABELS:
+                self._labels[text[: hit.end()]] = name + " "
+            return name + " ", hit.end(), False
+        return None

@@ -1,0 +1,142 @@
+"""Reads vLLM's own line prefix, and those of LMCache, uvicorn and Python's logging, in every release's shape."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_PROCESS = r"\(?(?:[\w:./-]+ (?:[\w=:-]+ )?)?pid=\d+(?:, ip=[\w.:]+)?\) "
+_LEVEL = r"DEBUG|INFO|WARNING|ERROR|CRITICAL"
+_STAMP = rf"(?:{_LEVEL}) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+:\d+[\]\[]+"
+
+_CHAIN = re.compile(rf"(?:{_PROCESS})+")
+_INNERMOST = re.compile(r"\(?((?:[\w:./-]+ (?:[\w=:-]+ )?)?)pid=(\d+)(?:, ip=[\w.:]+)?\) $")
+_RECORD = re.compile(
+    rf"(?:\[[\w -]{{1,30}}\] |[\w.=/:-]{{1,40}} )??({_LEVEL}) "
+    r"(\d\d-\d\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+) \[?([\w./<>-]+):(\d+)[\]\[]+ ?"
+)
+_LMCACHE = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+)\] LMCache (DEBUG|INFO|WARNING|ERROR|CRITICAL):? ?")
+_LMCACHE_OLD = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) LMCache: ?")
+_LMCACHE_END = re.compile(r" ?\(([\w.-]+\.py):(\d+):[\w.]+\)$")
+_UVICORN = re.compile(r"(INFO|WARNING|ERROR|CRITICAL|DEBUG): {1,5}(?=\S|$)")
+_OTHER = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+[\t ](?:[\w.]+ \d* ?)?(DEBUG|INFO|WARNING|ERROR|CRITICAL) +(?:\[([^\]]*)\] )?"
+    r"|[\w.]{0,30} ?(ERROR|CRITICAL) \[([\w.]+:[^\]]*)\] "
+)
+_TORCH = re.compile(r"\[[WEFI]\d{3,4} \d\d:\d\d:\d\d")
+_TAG = _PROCESS.replace(r"\(?", r"\(", 1)
+_GLUED = re.compile(rf"(?:{_TAG})*{_STAMP}|(?:{_TAG})(?=Traceback \(|  File \"|Process )")
+_RAY_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\](?: \(Ray deduplicates logs.*)?$")
+_ACCESS = re.compile(r'INFO: +\S+ - "[^"]*" \d{3}(?= |$)')
+
+
+class RecordKey(NamedTuple):
+    """What all physical lines of one record have in common."""
+
+    logger: str
+    level: str
+    time: str | None
+    file: str
+    line: int
+
+
+class Prefixed(NamedTuple):
+    """A line whose prefixes are known."""
+
+    chain: str
+    """The process prefixes as they stand, outermost first; "" if there is none."""
+    process: str | None
+    """The innermost process's name."""
+    pid: int | None
+    record: RecordKey | None
+    """None for a raw line: a traceback on stderr, a banner, the rest of a message."""
+    text: str
+
+
+def read_prefix(text: str) -> Prefixed:
+    """Split a line into process prefixes, record prefix and the text behind them. Text is never looked into."""
+    chain, process, pid = "", None, None
+    if "pid=" in text[:60] and (hit := _CHAIN.match(text)):
+        chain = hit.group()
+        if inner := _INNERMOST.search(chain):
+            process, pid = inner.group(1).strip() or None, int(inner.group(2))
+        text = text[hit.end() :]
+    if text.endswith(("across cluster]", "log-deduplication for more options.)", "options.)")):
+        text = _RAY_REPEATED.sub("", text)
+    key, start = _record(text)
+    return Prefixed(chain, process, pid, key, text[start:] if start else text)
+
+
+def _record(text: str) -> tuple[RecordKey | None, int]:
+    head = text[:1]
+    if not head or head in " \t|^":
+        return None, 0
+    if hit := _RECORD.match(text):
+        level, time, file, line = hit.groups()
+        return RecordKey("vllm", level, time, file, int(line)), hit.end()
+    if head == "[":
+        if hit := _LMCACHE.match(text):
+            return RecordKey("lmcache", hit.group(2), hit.group(1), "", 0), hit.end()
+        if _TORCH.match(text):
+            return RecordKey("torch", "WARNING", None, "", 0), 0
+    if hit := _UVICORN.match(text):
+        return RecordKey("uvicorn", hit.group(1), None, "", 0), hit.end()
+    if hit := _LMCACHE_OLD.match(text):
+        return RecordKey("lmcache-old", hit.group(1), None, "", 0), hit.end()
+    if (head.isdigit() or " [" in text[:60]) and (hit := _OTHER.match(text)):
+        return RecordKey("other", hit.group(1) or hit.group(3), None, hit.group(2) or hit.group(4) or "", 0), hit.end()
+    return None, 0
+
+
+def lmcache_end(text: str) -> int | None:
+    """Return where the ` (file.py:172:lmcache.module)` at the end of an LMCache record begins, or None."""
+    hit = _LMCACHE_END.search(text)
+    return hit.start() if hit else None
+
+
+def unglue(text: str) -> list[str]:
+    """
+    Split a line at record prefixes that stand in its middle because two writes, or a copy, ran together.
+
+    A client's text can imitate a prefix, so this is done only where no client's text can stand in front of it: behind a
+    line of code, behind bare text of the process itself, or behind a complete access line (whose path uvicorn escapes),
+    and never inside a Python string literal. A line that goes on behind an access line is a flattened copy of a log.
+    """
+    if "pid=" not in text and ".py:" not in text:
+        return [text]
+    own = _GLUED.match(text)
+    start, position, flattened = 0, own.end() if own else 1, False
+    pieces: list[str] = []
+    while hit := _GLUED.search(text, position):
+        position = hit.end()
+        head = text[start : hit.start()]
+        flattened = flattened or _ACCESS.match(head) is not None
+        if (flattened or _is_own_text(head, hit.group())) and not _inside_literal(head):
+            pieces.append(head.rstrip())
+            start = hit.start()
+    pieces.append(text[start:])
+    return [piece for piece in pieces if piece]
+
+
+def _is_own_text(head: str, prefix: str) -> bool:
+    """Whether no client can have written the text before `prefix`; a prefix that repeats its record's opens nothing new."""
+    prefixed = read_prefix(head)
+    if prefixed.record is None or not prefixed.text.strip() or prefixed.text.startswith(("  ", "File ")):
+        return True
+    return prefixed.record == read_prefix(prefix).record
+
+
+def _inside_literal(text: str) -> bool:
+    """Follow the quotes of a Python repr; an apostrophe inside a word is none."""
+    quote, position = "", 0
+    while position < len(text):
+        char = text[position]
+        if quote:
+            if char == "\\":
+                position += 1
+            elif char == quote:
+                quote = ""
+        elif char in "'\"" and not (position and text[position - 1].isalnum()):
+            quote = char
+        position += 1
+    return bool(quote)

@@ -1,0 +1,104 @@
+"""A whole report as blocks: incidents from the worst down, then what needs no action, then what was read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lmdiag.model import SEVERITIES
+from lmdiag.report.incident import compact_block, incident_blocks
+from lmdiag.report.layout import Block, Span
+from lmdiag.report.sections import bullet, counted, heading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from lmdiag.model import Card, Incident, Summary
+
+_SKIPPED_LIMIT = 10
+
+
+def report_blocks(
+    incidents: Iterable[Incident], summary: Summary, cards: Callable[[str], Card], *, verbose: bool
+) -> list[Block]:
+    """Build the blocks of a report. `cards` gives the card of an id; it is asked only for cards that incidents name."""
+    ordered = sorted(incidents, key=lambda incident: -SEVERITIES.index(incident.severity))
+    acting = [incident for incident in ordered if verbose or not _is_quiet(incident)]
+    blocks: list[Block] = []
+    for incident in acting:
+        blocks += incident_blocks(incident, cards(incident.card) if incident.card else None, verbose=verbose)
+    if not verbose:
+        blocks += _quiet(ordered)
+    return blocks + _closing(summary, found=bool(ordered))
+
+
+def _is_quiet(incident: Incident) -> bool:
+    return incident.scope == "request" or incident.severity == "info"
+
+
+def _quiet(incidents: list[Incident]) -> list[Block]:
+    requests = [compact_block(incident) for incident in incidents if incident.scope == "request"]
+    others = [compact_block(one) for one in incidents if _is_quiet(one) and one.scope != "request"]
+    blocks: list[Block] = []
+    for title, items in (("Clients' own mistakes", requests), ("For information", others)):
+        blocks += [Block("title", (Span(title, "strong"),)), *items] if items else []
+    return blocks
+
+
+def _closing(summary: Summary, *, found: bool) -> list[Block]:
+    blocks = [Block("title", tuple(_read(summary, found=found)))]
+    if summary.interrupted:
+        blocks.append(
+            Block("text", (Span("Interrupted", "warning"), Span(": the report covers what was read until then.")))
+        )
+    return blocks + _skipped(summary)
+
+
+def _read(summary: Summary, *, found: bool) -> list[Span]:
+    lines = counted(summary.lines, "line")
+    amount = f"{counted(summary.sources, 'source')}, {lines}, {_size(summary.bytes)}, in {summary.seconds:.2f} s"
+    if found:
+        kept = f"{counted(summary.records, 'record')}, {counted(summary.tracebacks, 'traceback')}"
+        spans = [Span(f"Read {amount}: {kept}"), *_severities(summary)]
+    else:
+        spans = [Span(f"No failure found in {amount}" if summary.lines else f"Nothing read: {amount}")]
+    lost = _lost(summary)
+    return [*spans, *([Span("; "), Span(lost, "warning")] if lost else []), Span(".")]
+
+
+def _severities(summary: Summary) -> Iterator[Span]:
+    counts = dict(summary.by_severity)
+    for severity in reversed(SEVERITIES):
+        if counts.get(severity):
+            yield from (Span(", "), Span(f"{counts[severity]} {severity}", severity))
+
+
+def _lost(summary: Summary) -> str:
+    """Say what the report may have missed."""
+    counts = (
+        (summary.undecodable_lines, "line", "not valid UTF-8"),
+        (summary.truncated_lines, "line", "cut for length"),
+        (summary.dropped_tracebacks, "traceback", "counted but not kept"),
+    )
+    return ", ".join(f"{counted(number, noun)} {what}" for number, noun, what in counts if number)
+
+
+def _skipped(summary: Summary) -> list[Block]:
+    if not summary.skipped:
+        return []
+    items = [
+        bullet(Span(path, "raw"), Span(": "), Span(reason, "log")) for path, reason in summary.skipped[:_SKIPPED_LIMIT]
+    ]
+    more = len(summary.skipped) - len(items)
+    if more:
+        items.append(bullet(Span(f"and {more:,} more", "dim")))
+    return [heading("Not read, or not to the end"), *items]
+
+
+def _size(number: int) -> str:
+    """Bytes in the unit that reads best (powers of 1024 are not meant: 1 MB is 10^6 bytes, as the SI has it)."""
+    amount = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 999.5 or unit == "GB":
+            break
+        amount /= 1000
+    return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"

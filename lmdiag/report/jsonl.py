@@ -1,0 +1,86 @@
+"""What programs read: one JSON object per incident and one for the summary. schema.py says the same as a schema."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lmdiag.model import Advice, Facts, Incident, Summary
+
+SCHEMA_VERSION = 1
+"""Grows when a key is renamed, removed or changes its meaning; a new key does not change it."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def incident_object(incident: Incident) -> dict[str, object]:
+    """Make the incident a JSON object: the `data` of a webhook and a line of `--format jsonl`."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "incident",
+        "id": incident.id,
+        "fingerprint": incident.fingerprint,
+        "state": incident.state,
+        "card": incident.card,
+        "title": incident.title,
+        "severity": incident.severity,
+        "scope": incident.scope,
+        "confidence": incident.confidence,
+        "cause_visible": incident.cause_visible,
+        "outcome": incident.outcome,
+        "root": incident.root._asdict() if incident.root else None,
+        "raised_at": incident.raised_at._asdict() if incident.raised_at else None,
+        "symptoms": [symptom._asdict() for symptom in incident.symptoms],
+        "fields": dict(incident.fields),
+        "facts": _facts(incident.facts),
+        "advice": [_advice(advice) for advice in incident.advice],
+        "count": incident.count,
+        "processes": list(incident.processes),
+        "first_seen": incident.first_seen,
+        "last_seen": incident.last_seen,
+        "source": incident.source,
+        "first_line": incident.first_line,
+        "last_line": incident.last_line,
+        "evidence": list(incident.evidence),
+        "earlier": [earlier._asdict() for earlier in incident.earlier],
+    }
+
+
+def summary_object(summary: Summary) -> dict[str, object]:
+    """Make the summary a JSON object: the last line of `--format jsonl`. `seconds` is rounded to microseconds."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "summary",
+        **summary._asdict(),
+        "skipped": [{"path": path, "reason": reason} for path, reason in summary.skipped],
+        "by_severity": dict(summary.by_severity),
+        "by_card": dict(summary.by_card),
+        "seconds": round(summary.seconds, 6),
+    }
+
+
+def dumps(obj: object) -> str:
+    """Write the object as one line of JSON, without a newline at its end.
+
+    Letters of all scripts stay readable. Control characters, line separators and bidirectional overrides are escaped,
+    so nothing is lost and a terminal is not commanded; a lone surrogate becomes U+FFFD, because strict readers
+    refuse its escape (RFC 8259, section 8.2, calls it unpredictable).
+    """
+    import json
+
+    text = json.dumps(obj, ensure_ascii=False, allow_nan=False)
+    return _UNSAFE.sub(_escape, _SURROGATE.sub("\ufffd", text))
+
+
+def _facts(facts: Facts) -> dict[str, object]:
+    return {**facts._asdict(), "arguments": dict(facts.arguments)}
+
+
+def _advice(advice: Advice) -> dict[str, object]:
+    return {"text": advice.text, "change": dict(advice.change), "risk": advice.risk}
+
+
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

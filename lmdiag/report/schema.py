@@ -1,0 +1,146 @@
+"""The JSON Schema of what `--format jsonl` prints. `python -m lmdiag.report.schema` prints it.
+
+docs/incident.schema.json is that output.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from lmdiag.model import OUTCOMES, RISKS, SCOPES, SEVERITIES
+from lmdiag.report.jsonl import SCHEMA_VERSION
+
+Schema = dict[str, object]
+
+_STRING: Schema = {"type": "string"}
+_NAME: Schema = {"type": "string", "minLength": 1}
+_MAYBE: Schema = {"type": ["string", "null"]}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_LINE: Schema = {"type": "integer", "minimum": 1}
+_STRINGS: Schema = {"type": "object", "additionalProperties": _STRING}
+_COUNTS: Schema = {"type": "object", "additionalProperties": _COUNT}
+
+
+def json_schema() -> Schema:
+    """JSON Schema 2020-12 of one line: an incident or the summary. Objects are closed and all their keys required."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A line of lmdiag's JSON Lines output",
+        "oneOf": [{"$ref": "#/$defs/incident"}, {"$ref": "#/$defs/summary"}],
+        "$defs": {
+            "incident": _incident(),
+            "summary": _summary(),
+            "root": _closed({"type": _MAYBE, "message": _STRING, "process": _MAYBE, "pid": _maybe("integer")}),
+            "raised_at": _raised_at(),
+            "facts": _facts(),
+            "symptom": _closed({"type": _MAYBE, "message": _STRING, "process": _MAYBE}),
+            "advice": _closed({"text": _STRING, "change": _STRINGS, "risk": _enum(*RISKS)}),
+            "earlier": _closed(
+                {"type": _MAYBE, "message": _STRING, "card": _MAYBE, "source": _STRING, "line": _LINE},
+            ),
+            "skipped": _closed({"path": _STRING, "reason": _STRING}),
+        },
+    }
+
+
+def _incident() -> Schema:
+    schema = _closed(
+        {
+            "schema_version": {"const": SCHEMA_VERSION},
+            "kind": {"const": "incident"},
+            "id": _NAME,
+            "fingerprint": _NAME,
+            "state": _enum("opened", "repeated", "resolved"),
+            "card": _described(_MAYBE, "Null when no card fits."),
+            "title": _STRING,
+            "severity": _enum(*SEVERITIES),
+            "scope": _enum(*SCOPES),
+            "confidence": _enum("exact", "embedded", "partial", "none"),
+            "cause_visible": _described({"type": "boolean"}, "False when the log shows only symptoms."),
+            "outcome": _enum(*OUTCOMES),
+            "root": _maybe_ref("root"),
+            "raised_at": _maybe_ref("raised_at"),
+            "symptoms": _array({"$ref": "#/$defs/symptom"}),
+            "fields": _described(_STRINGS, "What the card's template captured from the message."),
+            "facts": {"$ref": "#/$defs/facts"},
+            "advice": _array({"$ref": "#/$defs/advice"}),
+            "count": _LINE,
+            "processes": _array(_STRING),
+            "first_seen": _described(_MAYBE, "As the log prints it; it may lack year and time zone."),
+            "last_seen": _MAYBE,
+            "source": _STRING,
+            "first_line": _LINE,
+            "last_line": _LINE,
+            "evidence": _described(_array(_STRING), "Redacted lines around the cause."),
+            "earlier": _array({"$ref": "#/$defs/earlier"}),
+        }
+    )
+    no_root = {"properties": {"root": {"type": "null"}}}
+    return schema | {"if": {"properties": {"cause_visible": {"const": False}}}, "then": no_root}
+
+
+def _summary() -> Schema:
+    return _closed(
+        {
+            "schema_version": {"const": SCHEMA_VERSION},
+            "kind": {"const": "summary"},
+            "sources": _COUNT,
+            "lines": _COUNT,
+            "bytes": _COUNT,
+            "undecodable_lines": _COUNT,
+            "truncated_lines": _COUNT,
+            "records": _COUNT,
+            "tracebacks": _COUNT,
+            "dropped_tracebacks": _COUNT,
+            "skipped": _array({"$ref": "#/$defs/skipped"}),
+            "by_severity": _COUNTS | {"propertyNames": _enum(*SEVERITIES)},
+            "by_card": _COUNTS,
+            "seconds": {"type": "number", "minimum": 0},
+            "interrupted": {"type": "boolean"},
+        }
+    )
+
+
+def _raised_at() -> Schema:
+    keys = {"project": _NAME, "version": _MAYBE, "file": _STRING, "line": _maybe("integer"), "function": _STRING}
+    return _closed({**keys, "url": _MAYBE})
+
+
+def _facts() -> Schema:
+    named = dict.fromkeys(("vllm_version", "lmcache_version", "model", "architecture", "platform"), _MAYBE)
+    return _closed({**named, "arguments": _STRINGS, "restarts": _COUNT})
+
+
+def _closed(properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _enum(*values: str) -> Schema:
+    return {"enum": list(values)}
+
+
+def _array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _maybe(kind: str) -> Schema:
+    return {"type": [kind, "null"]}
+
+
+def _maybe_ref(name: str) -> Schema:
+    return {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"type": "null"}]}
+
+
+def _described(schema: Schema, description: str) -> Schema:
+    return schema | {"description": description}
+
+
+if __name__ == "__main__":
+    import json
+
+    sys.stdout.write(json.dumps(json_schema(), indent=2) + "\n")

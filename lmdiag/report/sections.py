@@ -1,0 +1,108 @@
+"""Blocks that reports on incidents and on cards have in common."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lmdiag.report.control import one_line, shorten
+from lmdiag.report.layout import Block, Span, lines_of, prose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from lmdiag.model import Advice, Card, RaisedAt, Solution
+
+PROJECTS = {"vllm": "vLLM", "lmcache": "LMCache"}
+"""Projects whose name is written otherwise than their package."""
+
+_ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*\Z")
+_SHELL_SAFE = re.compile(r"[\w@%+=:,./-]+\Z", re.ASCII)
+_TEXT_LIMIT = 2000
+_VALUE_LIMIT = 4000
+
+
+def heading(text: str) -> Block:
+    """Make the heading of a section."""
+    return Block("heading", (Span(text),))
+
+
+def field(label: str, *spans: Span, depth: int = 0) -> Block:
+    """Make a label and what it says; `depth` is 1 inside a section."""
+    return Block("field", spans, label, depth)
+
+
+def bullet(*spans: Span) -> Block:
+    """Make an item of an unordered list."""
+    return Block("item", spans, "-")
+
+
+def section(title: str, body: Sequence[Block]) -> list[Block]:
+    """Put a heading before blocks; nothing if there are none."""
+    return [heading(title), *body] if body else []
+
+
+def paragraphs(text: str) -> list[Block]:
+    """Split a card's text into paragraphs; an empty line stands between two."""
+    parts = (part.strip() for part in shorten(text, _TEXT_LIMIT).split("\n\n"))
+    return [Block("paragraph", prose(part)) for part in parts if part]
+
+
+def solutions(given: Iterable[Advice | Solution]) -> list[Block]:
+    """List the things to do by number, each with the lines to copy and its risk."""
+    blocks: list[Block] = []
+    for number, solution in enumerate(given, 1):
+        blocks.append(Block("item", prose(shorten(solution.text, _TEXT_LIMIT)), f"{number}."))
+        if solution.change:
+            changes = tuple(Span(change_line(key, value), "strong") for key, value in solution.change)
+            blocks.append(Block("code", changes, depth=1))
+        if solution.risk == "disruptive":
+            risk = (Span("Disruptive: ", "warning"), Span("it costs running requests, capacity or a feature."))
+            blocks.append(Block("text", risk, depth=1))
+        if unless := getattr(solution, "unless", ""):
+            blocks.append(Block("text", prose(f"Not where {unless}"), depth=1))
+    return blocks
+
+
+def example(card: Card) -> list[Block]:
+    """Show the card's configuration before and after."""
+    blocks: list[Block] = []
+    for name, text in (("before", card.example_before), ("after", card.example_after)):
+        if text.strip():
+            blocks += [Block("text", (Span(name, "dim"),)), Block("code", lines_of(text, ""))]
+    return section("Example", blocks)
+
+
+def references(card: Card) -> list[Block]:
+    """List the card's links."""
+    return section("References", [bullet(Span(url, "url")) for url in card.references])
+
+
+def raised_at(site: RaisedAt) -> list[Span]:
+    """`file:line in function (project version)`."""
+    place = site.file if site.line is None else f"{site.file}:{site.line}"
+    version = f"{PROJECTS.get(site.project, site.project)} {site.version or ''}".strip()
+    return [Span(place, "raw"), Span(" in "), Span(site.function, "raw"), Span(f" ({version})", "dim")]
+
+
+def change_line(key: str, value: str) -> str:
+    """Write a change as the operator would: `--flag value`, `ENV=value` or `lmcache.key: value`.
+
+    Values of flags and variables are quoted for a POSIX shell: they may carry text from the log.
+    """
+    value = one_line(shorten(value, _VALUE_LIMIT))
+    if key.startswith("-"):
+        return f"{key} {shell_quoted(value)}" if value else key
+    if _ENVIRONMENT.match(key):
+        return f"{key}={shell_quoted(value) if value else ''}"
+    return f"{key}: {value}"
+
+
+def shell_quoted(text: str) -> str:
+    """Quote the text as one word of a POSIX shell."""
+    return text if _SHELL_SAFE.match(text) else "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 line`, `12,345 lines`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
