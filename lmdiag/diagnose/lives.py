@@ -68,7 +68,9 @@ class Life:
                 self.api_pid = record.origin.pid
         if self.ready is None and _READY.match(record.text):
             self.ready = record.origin.first_line
-        if self.stop is None and _STOP.match(record.text):
+        # the API server stops its engine with SIGTERM also when it gives up itself
+        by_engine = (record.origin.process or "").startswith(("EngineCore", "Worker", "VllmWorker", "DPCoordinator"))
+        if self.stop is None and not by_engine and _STOP.match(record.text):
             self.stop = record.origin.first_line
 
 

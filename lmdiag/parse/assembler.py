@@ -40,6 +40,7 @@ _QUIET = frozenset({"INFO", "DEBUG"})
 _LOUD = frozenset({"ERROR", "CRITICAL"})
 _MAX_TEXT_LINES = 60
 _MAX_LMCACHE_LINES = 400
+_MAX_HELD_LINES = 64
 _EVIDENCE_LINES = 12
 
 
@@ -81,6 +82,7 @@ class Assembler:
         self._groups: OrderedDict[tuple[str, bool], _Group] = OrderedDict()
         self._partial: dict[str, str] = {}
         self._lmcache: dict[str, tuple[RecordKey, int]] = {}
+        self._held: list[tuple[str, Prefixed, Line]] | None = None
         self._last_said: dict[str, str] = {}
         self._last_line = Line(source, 1, 0, "")
         self.records = 0
@@ -99,6 +101,9 @@ class Assembler:
             yield from self._physical(text, where)
         for stream in list(self._partial):
             yield from self._logical(stream, self._partial.pop(stream), self._last_line)
+        held, self._held = self._held or [], None
+        for entry in held:
+            yield from self._assign(*entry)
         events = [event for group in self._groups.values() for event in self._finish(group)]
         self._groups.clear()
         yield from sorted(events, key=lambda event: event.origin.first_line)
@@ -139,7 +144,29 @@ class Assembler:
             yield from self._json(stream, found, line)
             return
         for piece in unglue(text.rstrip()):
-            yield from self._assign(stream, read_prefix(piece), line)
+            yield from self._release(stream, read_prefix(piece), line)
+
+    def _release(self, stream: str, prefixed: Prefixed, line: Line) -> Iterator[Event]:
+        """
+        Hold back what follows an LMCache line that has no end mark yet, until its end mark shows that it was one record.
+
+        LMCache prints tokens' text as it is: what looks like a record of another process there is a client's text.
+        """
+        key = prefixed.record
+        starts = key is not None and key.logger == "lmcache"
+        if self._held is not None:
+            if not starts and lmcache_end(prefixed.text) is not None:
+                self._held = None
+                return
+            if not starts and len(self._held) < _MAX_HELD_LINES:
+                self._held.append((stream, prefixed, line))
+                return
+            held, self._held = self._held, None
+            for entry in held:
+                yield from self._assign(*entry)
+        if starts and key and key.level not in _LOUD and lmcache_end(prefixed.text) is None:
+            self._held = []
+        yield from self._assign(stream, prefixed, line)
 
     # -- groups ----------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ _LMCACHE_END = re.compile(r" ?\(([\w.-]+\.py):(\d+):[\w.]+\)$")
 _UVICORN = re.compile(r"(INFO|WARNING|ERROR|CRITICAL|DEBUG): {1,5}(?=\S|$)")
 _OTHER = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+[\t ](?:[\w.]+ \d* ?)?(DEBUG|INFO|WARNING|ERROR|CRITICAL) +(?:\[([^\]]*)\] )?"
-    r"|[\w.]{0,30} ?(ERROR|CRITICAL) \[([\w.]+:[^\]]*)\] "
+    r"|(?:[\w.]+ ){0,3}(ERROR|CRITICAL) \[([\w.]+:[^\]]*)\] "
 )
 _TORCH = re.compile(r"\[[WEFI]\d{3,4} \d\d:\d\d:\d\d")
 _TAG = _PROCESS.replace(r"\(?", r"\(", 1)
@@ -98,9 +98,9 @@ def unglue(text: str) -> list[str]:
     """
     Split a line at record prefixes that stand in its middle because two writes, or a copy, ran together.
 
-    A client's text can imitate a prefix, so this is done only where no client's text can stand in front of it: behind a
-    line of code, behind bare text of the process itself, or behind a complete access line (whose path uvicorn escapes),
-    and never inside a Python string literal. A line that goes on behind an access line is a flattened copy of a log.
+    A client's text can imitate a prefix, so this is done only where that does no harm: behind raw text of the process
+    itself, behind a complete access line (whose path uvicorn escapes), or where the prefix is that of the same record
+    once more; and never inside a Python string literal. A line that goes on behind an access line is a flattened copy.
     """
     if "pid=" not in text and ".py:" not in text:
         return [text]
@@ -120,10 +120,8 @@ def unglue(text: str) -> list[str]:
 
 def _is_own_text(head: str, prefix: str) -> bool:
     """Whether no client can have written the text before `prefix`; a prefix that repeats its record's opens nothing new."""
-    prefixed = read_prefix(head)
-    if prefixed.record is None or not prefixed.text.strip() or prefixed.text.startswith(("  ", "File ")):
-        return True
-    return prefixed.record == read_prefix(prefix).record
+    record = read_prefix(head).record
+    return record is None or record == read_prefix(prefix).record
 
 
 def _inside_literal(text: str) -> bool:

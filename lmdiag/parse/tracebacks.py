@@ -15,7 +15,7 @@ from lmdiag.parse.messages import continues_message, finish_message
 HEADER = re.compile(r"(?:Exception Group )?Traceback \(most recent call last\):?\s*$")
 FRAME = re.compile(r'(\s*)File "(.+?)", line (\d+)(?:, in (.*))?$')
 _NAME = r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*"
-_SUFFIX = r"(?:Error|Exception|Exit|Interrupt|Iteration|Group|Timeout|Warning|Failure|Fault|Expired|Empty|Full)"
+_SUFFIX = r"(?:Error|Exception|Exit|Interrupt|Iteration|Group|Timeout|Failure|Fault|Expired|Empty|Full)"
 EXCEPTION = re.compile(rf"({_NAME}(?:\([\w.]+\))?)(?::(?: (.*)|$)|$)")
 CERTAIN = re.compile(rf"(?:E   )?((?:[a-z_]\w*\.)*[A-Z]\w*{_SUFFIX}(?:\([\w.]+\))?)(?:: ?(.*)|$)")
 """An exception line that is recognised without a traceback above it."""

@@ -1,0 +1,157 @@
+"""The bytes of an input whatever its compression, which the first bytes tell and not the name."""
+
+from __future__ import annotations
+
+import os
+
+from lmdiag.errors import InputError
+from lmdiag.read.decoders import MAGIC_SIZE, Codec, Decoder, codec, foreign, sniff
+from lmdiag.read.files import RawFile, RawReader, size
+from lmdiag.read.recode import Utf8Reader
+
+__all__ = ["RawReader", "open_bytes", "size"]
+
+_CHUNK = 1 << 16
+
+
+def open_bytes(path: str) -> RawReader:
+    """Open a file (or standard input: "-") for reading as UTF-8, decompressed; see RawReader.
+
+    gzip, bzip2, xz and zstd are decompressed, UTF-16 with a byte order mark is recoded, a UTF-8 mark is dropped.
+    Raises InputError if it cannot be opened, or is an archive that lmdiag does not read.
+    """
+    file = RawFile(path)
+    try:
+        return Utf8Reader(_decompressed(file))
+    except InputError:
+        file.close()
+        raise
+
+
+def _decompressed(file: RawFile) -> RawReader:
+    head = file.peek(MAGIC_SIZE)
+    kind = sniff(head)
+    if kind:
+        return Archive(file, codec(kind, file.path))
+    if unreadable := foreign(head):
+        name, tool = unreadable
+        raise InputError(f"{file.path}: lmdiag does not read {name}; try: {tool} {file.path} | lmdiag scan -")
+    return file
+
+
+class Archive(RawReader):
+    """A compressed file of one or more members (gzip), streams (bzip2, xz) or frames (zstd)."""
+
+    def __init__(self, file: RawFile, codec: Codec) -> None:
+        self._file = file
+        self._codec = codec
+        self._given = 0  # decompressed bytes so far
+        self._last_bytes = b""  # decompressed before a break, not yet given
+        self._broken: InputError | None = None
+        self._begin(b"")
+
+    def _begin(self, first: bytes) -> None:
+        """A new member begins with bytes that were already read."""
+        self._decoder: Decoder = self._codec.decoder()
+        self._first = first
+        self._member = self._chunk = self._file.position - len(first)
+        self._member_given = self._given
+
+    @property
+    def position(self) -> int:
+        """Compressed bytes."""
+        return self._file.position
+
+    def close(self) -> None:
+        """See RawReader."""
+        self._file.close()
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:
+        """See RawReader; past a break it raises the same InputError each time."""
+        data = b"" if self._broken else self._decode(len(buffer))
+        if self._broken:
+            data, self._last_bytes = self._last_bytes[: len(buffer)], self._last_bytes[len(buffer) :]
+            if not data:
+                raise self._broken
+        buffer[: len(data)] = data
+        self._given += len(data)
+        return len(data)
+
+    def _decode(self, size: int) -> bytes:
+        """Decompressed bytes; b"" at the end, or with self._broken set."""
+        data = b""
+        while not data and not self._broken and (not self._decoder.eof or self._next_member()):
+            chunk = self._next_chunk() if self._decoder.needs_input else b""
+            if self._broken:
+                break
+            try:
+                data = self._decoder.decompress(chunk, size)
+            except self._codec.error as error:
+                self._last_bytes = self._salvage()
+                self._break(f"breaks off ({error})")
+        return data
+
+    def _next_chunk(self) -> bytes:
+        chunk, self._first = self._first, b""
+        self._chunk = self._file.position - len(chunk)
+        if not chunk:
+            chunk = self._read()
+            if not chunk:
+                self._break("breaks off")
+        return chunk
+
+    def _next_member(self) -> bool:
+        """Begin with what follows the member; zeros are padding (gzip manual, .xz format 2.2)."""
+        rest = self._decoder.unused_data.lstrip(b"\0")
+        while len(rest) < MAGIC_SIZE and (more := self._read()):
+            rest = (rest + more).lstrip(b"\0")
+        if not rest:
+            return False
+        if sniff(rest) != self._codec.name:
+            self._break("is followed by other bytes")
+            return False
+        self._begin(rest)
+        return True
+
+    def _read(self) -> bytes:
+        try:
+            return self._file.read(_CHUNK)
+        except InputError as error:
+            self._broken = error
+            return b""
+
+    def _break(self, what: str) -> None:
+        after = self._given + len(self._last_bytes)
+        message = f"{self._file.path}: {self._codec.name} stream {what} after {after} decompressed bytes; what came"
+        self._broken = self._broken or InputError(f"{message} before was read")
+
+    def _salvage(self) -> bytes:
+        """What a decoder had decompressed in the call that failed, and dropped.
+
+        Decoders can neither be copied nor asked, so the member is decompressed again, the last chunk byte by byte.
+        A pipe cannot be read twice: there, at most one block is lost.
+        """
+        if not os.path.isfile(self._file.path):
+            return b""
+        known = self._given - self._member_given
+        out = bytearray()
+        try:
+            for data in self._again():
+                known, data = max(known - len(data), 0), data[known:]
+                out += data
+        except (self._codec.error, OSError):
+            pass
+        return bytes(out)
+
+    def _again(self):  # type: ignore[no-untyped-def]
+        decoder = self._codec.decoder()
+        with open(self._file.path, "rb") as file:
+            file.seek(self._member)
+            while not decoder.eof:
+                ahead = self._chunk - file.tell()
+                data = file.read(min(ahead, _CHUNK) if ahead > 0 else 1)
+                if not data:
+                    return
+                yield decoder.decompress(data, _CHUNK)
+                while not decoder.eof and not decoder.needs_input:
+                    yield decoder.decompress(b"", _CHUNK)

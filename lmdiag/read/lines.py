@@ -1,0 +1,143 @@
+"""Bytes to lines: bounded in memory, and with as little Python per line as possible."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import accumulate, chain, count, repeat
+from operator import add
+
+from lmdiag.errors import InputError
+from lmdiag.model import Line
+from lmdiag.read.files import RawReader
+
+REPLACED = "\ufffd"
+_REPLACED_BYTES = REPLACED.encode()
+
+# Line._make checks the length in Python, which costs more than everything else here.
+_new_line: Callable[[Iterable[object]], Line] = partial(tuple.__new__, Line)
+
+
+class LineReader:
+    """The lines of one input, once.
+
+    Lines end at a newline byte; carriage returns at their end and all NUL bytes are not part of the text. Invalid
+    UTF-8 becomes U+FFFD. A line of more than `limit` bytes (NULs at its start, which a log rotated by copytruncate
+    has, do not count) is cut there and marked as truncated. Offsets count in the bytes that `raw` delivers.
+    Iteration raises the InputError of `raw` after all lines before it, the unfinished last one included.
+    `on_bytes` is called after each block with `raw.position`.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        raw: RawReader,
+        *,
+        limit: int = 1 << 20,
+        block: int = 1 << 18,
+        on_bytes: Callable[[int], None] | None = None,
+    ) -> None:
+        self.lines = 0
+        """The counters are ahead of the iteration by at most one block."""
+        self.bytes = 0
+        self.undecodable_lines = 0
+        self.truncated_lines = 0
+        self._source = source
+        self._raw = raw
+        self._limit = limit
+        self._block = block
+        self._on_bytes = on_bytes
+        self._offset = 0  # of the next line's start
+        self._held = bytearray()  # the unfinished line: without NULs at its start, at most limit + 1 bytes
+        self._size = 0  # how long the unfinished line really is
+
+    def __iter__(self) -> Iterator[Line]:
+        return chain.from_iterable(self._batches())
+
+    def _batches(self) -> Iterator[Iterable[Line]]:
+        buffer = bytearray(self._block)
+        view = memoryview(buffer)
+        try:
+            while size := self._raw.readinto(view):
+                self.bytes += size
+                if self._on_bytes is not None:
+                    self._on_bytes(self._raw.position)
+                yield from self._split(bytes(view[:size]))
+        except InputError:
+            yield self._finish()
+            raise
+        yield self._finish()
+
+    def _split(self, data: bytes) -> Iterator[Iterable[Line]]:
+        """The lines that end in this block: the one begun before, then all others at once; the rest is held."""
+        end = data.rfind(b"\n")
+        start = 0
+        if end >= 0 and self._size:
+            start = data.find(b"\n") + 1
+            self._hold(data[: start - 1])
+            yield self._finish()
+        if start <= end:
+            yield self._body(data[start:end])
+        self._hold(data[end + 1 :])
+
+    def _hold(self, part: bytes) -> None:
+        self._size += len(part)
+        if not self._held:
+            part = part.lstrip(b"\0")
+        self._held += part[: self._limit + 1 - len(self._held)]
+
+    def _finish(self) -> tuple[Line, ...]:
+        """The held line, if there is one."""
+        if not self._size:
+            return ()
+        line = self._single(bytes(self._held), self._size)
+        self._held.clear()
+        self._size = 0
+        return (line,)
+
+    def _body(self, body: bytes) -> Iterable[Line]:
+        """Complete lines, the last one without its newline: whole blocks are decoded and split, not single lines."""
+        if len(body) > self._limit:
+            return self._singly(body)
+        text = body.decode("utf-8", "replace")
+        if REPLACED in text:
+            self.undecodable_lines += sum(map(_undecodable, text.split("\n"), body.split(b"\n")))
+        parts = text.split("\n")
+        sizes = map(len, parts if text.isascii() else body.split(b"\n"))
+        offsets = map(add, accumulate(sizes, initial=self._offset), count())  # a newline after each line
+        numbers = count(self.lines + 1)
+        self.lines += len(parts)
+        self._offset += len(body) + 1
+        texts = _clean(text, parts)
+        return map(_new_line, zip(repeat(self._source), numbers, offsets, texts, repeat(False)))  # noqa: B905
+
+    def _singly(self, body: bytes) -> list[Line]:
+        return [self._single(part.lstrip(b"\0"), len(part)) for part in body.split(b"\n")]
+
+    def _single(self, part: bytes, size: int) -> Line:
+        """One line that is `size` bytes long, of which `part` is the beginning without NULs."""
+        cut = len(part) > self._limit
+        kept = part[: self._limit]
+        # The limit may have cut a character in two, which is no fault of the log: its beginning is left out.
+        text = codecs.utf_8_decode(kept, "replace", not cut)[0]
+        self.undecodable_lines += _undecodable(text, kept)
+        self.lines += 1
+        self.truncated_lines += cut
+        line = Line(self._source, self.lines, self._offset, text.replace("\0", "").rstrip("\r"), cut)
+        self._offset += size + 1
+        return line
+
+
+def _undecodable(text: str, source: bytes) -> bool:
+    """Whether a decoded line has a U+FFFD that does not itself stand in the bytes."""
+    return text.count(REPLACED) > source.count(_REPLACED_BYTES)
+
+
+def _clean(text: str, parts: list[str]) -> list[str]:
+    """The lines of a text without NULs and carriage returns at their ends; most texts have neither."""
+    if "\0" in text:
+        parts = text.replace("\0", "").split("\n")
+    if "\r" in text:
+        parts = [part.rstrip("\r") for part in parts]
+    return parts

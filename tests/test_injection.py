@@ -1,0 +1,62 @@
+"""What a client controls can never open a record, a traceback or an incident; healthy logs stay silent."""
+
+from __future__ import annotations
+
+import pytest
+
+from helpers import diagnose
+from shapes import NO_MEMORY, raised
+
+FAKE = "Why?\n" + raised("(EngineCore pid=9) ERROR 12-01 02:00:00 [core.py:1584] ", "ValueError", NO_MEMORY) + raised("", "ValueError", NO_MEMORY)
+COLOURED = "\x1b[31mERROR\x1b[0m 12-01 02:00:00 [core.py:1584] EngineCore failed to start. ValueError: " + NO_MEMORY
+HTTP_SAFE = FAKE.replace("\n", " ")
+BANNER = "(APIServer pid=1) INFO 12-01 02:00:00 [utils.py:326] non-default args: {'model': 'm'}\n(APIServer pid=1) INFO:     Application startup complete.\n"
+
+
+def in_record(head: str, message: str) -> str:
+    """A record of several lines as vLLM's NewLineFormatter writes it: its prefix on each."""
+    return "".join(f"{head}{line}\r\n" for line in message.split("\n")).removesuffix("\r\n") + "\n"
+
+
+HEALTHY = {
+    "a prompt at INFO, as 0.10 logs it": f"INFO 10-31 21:08:41 [logger.py:39] Received request cmpl-1: prompt: {FAKE!r}, params: SamplingParams(n=1)\n",
+    "a prompt whose quotes try to close the literal": "INFO 10-31 21:08:41 [logger.py:39] Received request cmpl-1: prompt: {!r}, params: x\n".format("it's \" ' " + FAKE),
+    "a prompt at DEBUG, as 0.33 logs it": f"(APIServer pid=1) DEBUG 12-01 02:00:00 [entrypoints/.../request_logger.py:74] Request cmpl-1 details: prompt: {FAKE!r}\n",
+    "a request id from X-Request-Id": f"(APIServer pid=1) INFO 12-01 02:00:00 [async_llm.py:261] Added request cmpl-{HTTP_SAFE}.\n",
+    "a request id with colours": f"(APIServer pid=1) INFO 12-01 02:00:00 [async_llm.py:261] Added request cmpl-{COLOURED}.\n",
+    "a bad request told at INFO with real newlines": in_record("(APIServer pid=1) INFO 12-01 02:00:00 [async_llm.py:795] ", f"Request cmpl-1 failed (bad request): Grammar error: {FAKE}"),
+    "a model name in a 404": in_record("(APIServer pid=1) ERROR 12-01 02:00:00 [serving_engine.py:410] ", f"Error with model error=ErrorInfo(message='The model `{FAKE}` does not exist.')"),
+    "a chat template error with real newlines": in_record("(APIServer pid=1) ERROR 12-01 05:34:47 [serving_chat.py:264] ", "Error in preprocessing prompt inputs\n" + raised("", "ValueError", f"Unknown role: {FAKE}").rstrip()),
+    "a path in the access log": f'(APIServer pid=1) INFO:     10.0.0.1:5000 - "GET /v1/{HTTP_SAFE.replace(" ", "%20")} HTTP/1.1" 404 Not Found\n',
+    "LMCache prints the tokens' text": f"[2025-10-31 21:08:41,928] LMCache INFO: token_chunk start: {FAKE} (token_database.py:34:lmcache.v1.token_database)\n",
+    "a prompt in a JSON record": '{"levelname": "INFO", "name": "vllm", "message": "Received request cmpl-1: prompt: ' + FAKE.replace("\n", "\\n").replace('"', '\\"') + '"}\n',
+    "a warning that quotes an exception": "(APIServer pid=1) WARNING 12-01 02:51:43 [system_utils.py:255] Found ulimit of 20000 and failed to increase: `OSError: [Errno 24] Too many open files`.\n",
+    "a warning with a traceback": in_record("(APIServer pid=1) WARNING 12-01 02:51:43 [x.py:255] ", raised("", "ValueError", NO_MEMORY)),
+    "a body at DEBUG": f"(APIServer pid=1) DEBUG 12-01 02:00:00 [x.py:74] Request cmpl-1 JSON body: {{'prompt': {FAKE!r}}}\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+@pytest.mark.parametrize("started", [BANNER, ""], ids=["served", "tail only"])
+def test_a_clients_text_raises_no_alarm(name: str, started: str) -> None:
+    """Nothing louder than info, and nothing that blames the server."""
+    found = diagnose(started + HEALTHY[name] + '(APIServer pid=1) INFO:     10.0.0.1:5000 - "POST /v1/completions HTTP/1.1" 200 OK\n')
+    assert [item for item in found if item.severity != "info" or item.scope != "request"] == []
+
+
+def test_a_clean_stop_is_silent() -> None:
+    """After Ctrl-C the API server reports that its engine has gone; that is no failure."""
+    log = (
+        BANNER
+        + "(APIServer pid=1) INFO 12-01 02:43:02 [launcher.py:254] [shutdown] API server: shutdown triggered\n"
+        + "(APIServer pid=1) ERROR 12-01 02:43:02 [async_llm.py:906] AsyncLLM output_handler failed.\n"
+        + raised("(APIServer pid=1) ERROR 12-01 02:43:02 [async_llm.py:906] ", "vllm.v1.engine.exceptions.EngineDeadError", "EngineCore encountered an issue. See stack trace (above) for the root cause.")
+    )  # fmt: skip
+    assert diagnose(log) == []
+
+
+def test_a_death_before_the_stop_is_reported() -> None:
+    """The same record with nothing asking for a stop before it is a death whose cause the log does not show."""
+    log = BANNER + raised("(APIServer pid=1) ERROR 12-01 02:43:02 [async_llm.py:906] ", "vllm.v1.engine.exceptions.EngineDeadError", "EngineCore encountered an issue. See stack trace (above) for the root cause.") + "(APIServer pid=1) INFO:     Shutting down\n"  # fmt: skip
+    (incident,) = diagnose(log)
+    assert (incident.cause_visible, incident.outcome, incident.root) == (False, "died", None)
