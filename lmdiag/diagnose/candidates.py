@@ -21,7 +21,7 @@ _REQUEST_FILES = re.compile(
 )
 _REQUEST_CODE = re.compile(r"(?:starlette/|fastapi/|uvicorn/protocols/|vllm/entrypoints/.*(?:serving|render))")
 _ENGINE_FRAME = re.compile(r"run_mp_engine|run_engine_core|worker_main|_bootstrap|build_async_engine_client|run_server|<module>")
-_EXC_TYPE = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _HEX = re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f]{8}(?:[0-9a-f-]{4,})?\b|0x[0-9a-f]+")
 _MAX_EVIDENCE = 6
 
@@ -40,7 +40,8 @@ class Candidate:
         self.evidence: tuple[str, ...] = ()
         self.symptoms: list[Symptom] = []
         self.processes: list[str] = []
-        self.reports: list[tuple[str | None, int | None]] = []
+        self.reports: list[tuple[str | None, int | None, bool]] = []
+        """Process, pid, and whether a log record (not a raw echo on stderr) reported it."""
         self.fatal = False
         self.request = True
         self.degraded = False
@@ -56,8 +57,8 @@ class Candidate:
         """How often it happened: requests each count; a process that reports its own death twice died once."""
         if self.request:
             return len(self.reports)
-        named = {report for report in self.reports if report[0]}
-        return max(1, len(named))
+        logged = {report for report in self.reports if report[2]}
+        return max(1, len(logged or {report for report in self.reports if report[0]}))
 
     def add(self, event: Traceback | Record, info: ExceptionInfo) -> None:
         """Count one more report of the same exception."""
@@ -70,7 +71,7 @@ class Candidate:
         if len(info.frames) > len(self.info.frames) or (not self.type_known and info.type):
             self.info = info._replace(type=info.type or self.info.type)
             self.type_known = self.type_known or info.type is not None
-        self.reports.append((origin.process, origin.pid))
+        self.reports.append((origin.process, origin.pid, bool(event.level)))
         if origin.process and origin.process not in self.processes:
             self.processes.append(origin.process)
         if not self.evidence:
@@ -90,7 +91,7 @@ def candidate_key(info: ExceptionInfo, match: Match | None) -> tuple[str, str]:
     if match is not None:
         return "card", match.card
     first = info.message.split("\n", 1)[0]
-    return "text", _EXC_TYPE.sub("#", _HEX.sub("#", first))[:400] or info.name
+    return "text", _NUMBER.sub("#", _HEX.sub("#", first))[:400] or info.name
 
 
 def is_fatal(traceback: Traceback) -> bool:

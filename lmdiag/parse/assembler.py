@@ -41,6 +41,7 @@ _LOUD = frozenset({"ERROR", "CRITICAL"})
 _MAX_TEXT_LINES = 60
 _MAX_LMCACHE_LINES = 400
 _MAX_HELD_LINES = 64
+_MAX_NESTING = 3
 _EVIDENCE_LINES = 12
 
 
@@ -100,7 +101,7 @@ class Assembler:
         for text, where in self._rejoiner.close():
             yield from self._physical(text, where)
         for stream in list(self._partial):
-            yield from self._logical(stream, self._partial.pop(stream), self._last_line)
+            yield from self._join(stream, "", self._last_line, partial=False, depth=0)
         held, self._held = self._held or [], None
         for entry in held:
             yield from self._assign(*entry)
@@ -110,39 +111,41 @@ class Assembler:
 
     # -- one physical line -----------------------------------------------------------------------------------------
 
-    def _physical(self, text: str, line: Line) -> Iterator[Event]:
+    def _physical(self, text: str, line: Line, outer: str = "", depth: int = 0) -> Iterator[Event]:
+        """Take containers off; what one of them cut or enclosed may itself hold another."""
         stream, text, partial = self._unwrapper.unwrap(text)
-        if text[:1] == "{" and (found := read_json(text)):
-            yield from self._json(stream, found, line)
+        stream = outer + stream
+        if partial is None and text[:1] == "{" and (found := read_json(text)):
+            yield from self._json(stream, found, line, depth)
+        elif partial is not None:
+            yield from self._join(stream, text, line, partial=partial, depth=depth)
         else:
-            yield from self._join(stream, text, line, partial=partial)
+            yield from self._logical(stream, text, line)
 
-    def _json(self, stream: str, found: JsonLine, line: Line) -> Iterator[Event]:
+    def _json(self, stream: str, found: JsonLine, line: Line, depth: int) -> Iterator[Event]:
         stream += found.stream
         if found.record is None:
             pieces = [piece for part in found.text.split("\n") for piece in clean(part)]
             for number, piece in enumerate(pieces, 1):
-                yield from self._join(stream, piece, line, partial=found.partial and number == len(pieces))
+                yield from self._join(stream, piece, line, partial=found.partial and number == len(pieces), depth=depth)
             return
         for text in found.record.text.split("\n"):
             yield from self._assign(stream, found.record._replace(text=text), line)
         yield from self._end_record(stream + found.record.chain)
 
-    def _join(self, stream: str, text: str, line: Line, *, partial: bool) -> Iterator[Event]:
-        """Join what a container cut (CRI `P` lines, docker's 16 KiB pieces) before looking at it."""
-        if self._partial and stream in self._partial:
-            text = self._partial.pop(stream) + text
+    def _join(self, stream: str, text: str, line: Line, *, partial: bool, depth: int) -> Iterator[Event]:
+        """Join what a container cut (CRI `P` lines, docker's 16 KiB pieces) before looking into it."""
+        text = self._partial.pop(stream, "") + text
         if partial and len(text) < line_limit(line):
             if len(self._partial) >= self._max_groups:
                 self._partial.pop(next(iter(self._partial)))
             self._partial[stream] = text
+        elif depth < _MAX_NESTING:
+            yield from self._physical(text, line, stream, depth + 1)
         else:
             yield from self._logical(stream, text, line)
 
     def _logical(self, stream: str, text: str, line: Line) -> Iterator[Event]:
-        if text[:1] == "{" and (found := read_json(text)) and found.record:
-            yield from self._json(stream, found, line)
-            return
         for piece in unglue(text.rstrip()):
             yield from self._release(stream, read_prefix(piece), line)
 

@@ -27,7 +27,7 @@ def clean(text: str) -> list[str]:
         text = _ESCAPE.sub("", text)
     if "[" in text and ("^[[" in text or "\ufffd[" in text or ";" in text[:80]):
         text = _COPIED_COLOUR.sub("", text)
-    if "&quot;" in text or "&#" in text:
+    if ("&quot;" in text or "&#" in text) and not text.startswith("{"):  # inside JSON a quote would end the string
         text = _HTML.sub(lambda hit: _HTML_TEXT[hit.group()], text)
     if text.isprintable():
         return [text]

@@ -40,8 +40,8 @@ class Unwrapped(NamedTuple):
 
     stream: str
     text: str
-    partial: bool
-    """The container cut the line: the next one of the same stream continues it."""
+    partial: bool | None
+    """The container cuts lines: whether it cut this one, so that the next one of the stream continues it; else None."""
 
 
 class Unwrapper:
@@ -58,59 +58,58 @@ class Unwrapper:
         self._labels: dict[str, str] = {}
 
     def unwrap(self, text: str) -> Unwrapped:
-        """Return stream, inner text, and whether the container cut the line here."""
-        stream, partial = "", False
+        """Return stream and inner text. Behind a container that cuts lines it stops: what is inside may be cut too."""
+        stream = ""
         for _ in range(6):
             head = text[:1]
             if head == "(" or head not in _FIRST:
                 break
+            if head.isdigit() and (hit := _CRI.match(text)):
+                # stdout and stderr stay one stream: a server's record and its echo belong together
+                return Unwrapped(stream, text[hit.end() :], hit.group(2) == "P")
             found = self._one(text)
             if found is None:
                 break
-            name, end, cut = found
-            stream, partial, text = stream + name, partial or cut, text[end:]
-        return Unwrapped(stream, text, partial)
+            stream, text = stream + found[0], text[found[1] :]
+        return Unwrapped(stream, text, None)
 
-    def _one(self, text: str) -> tuple[str, int, bool] | None:
+    def _one(self, text: str) -> tuple[str, int] | None:
         head = text[0]
         if head.isdigit():
-            if hit := _CRI.match(text):
-                # stdout and stderr stay one stream: a server's record and its echo belong together
-                return "", hit.end(), hit.group(2) == "P"
             if hit := _TIMESTAMP.match(text) or _DATE.match(text):
                 return self._after_timestamp(text, hit.end())
         elif head == "[":
             if hit := _BRACKET_TIMESTAMP.match(text):
-                return "", hit.end(), False
+                return "", hit.end()
             if hit := _POD.match(text) or _TORCHRUN.match(text):
-                return hit.group(1) + " ", hit.end(), False
+                return hit.group(1) + " ", hit.end()
         elif head in ">`*v" and (hit := _QUOTE.match(text)):
-            return "", hit.end(), False
+            return "", hit.end()
         elif head == "r" and (hit := _TORCHRUN.match(text)):
-            return hit.group(1) + " ", hit.end(), False
+            return hit.group(1) + " ", hit.end()
         if "A" <= head <= "Z" and (hit := _SYSLOG.match(text)):
-            return f"{hit.group(2)}{hit.group(3) or ''} ", hit.end(), False
+            return f"{hit.group(2)}{hit.group(3) or ''} ", hit.end()
         if head == " " and (hit := _BRACKET_TIMESTAMP.match(text)):
-            return "", hit.end(), False
+            return "", hit.end()
         return self._label(text)
 
-    def _after_timestamp(self, text: str, end: int) -> tuple[str, int, bool]:
+    def _after_timestamp(self, text: str, end: int) -> tuple[str, int]:
         """`journalctl -o short-iso` goes on with host and unit."""
         if hit := _SYSLOG_REST.match(text, end):
-            return f"{hit.group(2)}{hit.group(3)} ", hit.end(), False
-        return "", end, False
+            return f"{hit.group(2)}{hit.group(3)} ", hit.end()
+        return "", end
 
-    def _label(self, text: str) -> tuple[str, int, bool] | None:
+    def _label(self, text: str) -> tuple[str, int] | None:
         if "|" in text[:80] and (hit := _COMPOSE.match(text)) and hit.group(1) not in _COMPOSE_NOT:
-            return hit.group(1) + " ", hit.end(), False
+            return hit.group(1) + " ", hit.end()
         for label, name in self._labels.items():
             if text.startswith(label):
-                return name, len(label), False
+                return name, len(label)
         if ("pid=" in text[:120] or ": " in text[:64]) and (hit := _STERN.match(text) or _LABEL.match(text)):
             name = hit.group(1)
             if name in _COMPOSE_NOT or name.endswith(("Error", "Exception")):
                 return None
             if len(self._labels) < self._MAX_LABELS:
                 self._labels[text[: hit.end()]] = name + " "
-            return name + " ", hit.end(), False
+            return name + " ", hit.end()
         return None

@@ -1,1 +1,1 @@
-"""Reads inputs: which files to read (`paths`), their bytes whatever the compression (`archives`), their lines (`lines`)."""
+"""Inputs: which files to read (`paths`), their bytes whatever the compression (`archives`), their lines (`lines`)."""

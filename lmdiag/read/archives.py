@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from lmdiag.errors import InputError
 from lmdiag.read.decoders import MAGIC_SIZE, Codec, Decoder, codec, foreign, sniff
@@ -51,7 +52,7 @@ class Archive(RawReader):
         self._begin(b"")
 
     def _begin(self, first: bytes) -> None:
-        """A new member begins with bytes that were already read."""
+        """Start on a member whose first bytes were already read."""
         self._decoder: Decoder = self._codec.decoder()
         self._first = first
         self._member = self._chunk = self._file.position - len(first)
@@ -126,7 +127,7 @@ class Archive(RawReader):
         self._broken = self._broken or InputError(f"{message} before was read")
 
     def _salvage(self) -> bytes:
-        """What a decoder had decompressed in the call that failed, and dropped.
+        """Recover what the decoder had decompressed in the call that failed, and dropped.
 
         Decoders can neither be copied nor asked, so the member is decompressed again, the last chunk byte by byte.
         A pipe cannot be read twice: there, at most one block is lost.
@@ -143,11 +144,12 @@ class Archive(RawReader):
             pass
         return bytes(out)
 
-    def _again(self):  # type: ignore[no-untyped-def]
+    def _again(self) -> Iterator[bytes]:
+        """Decompress the member from its start, up to the error that the decoder raises again."""
         decoder = self._codec.decoder()
         with open(self._file.path, "rb") as file:
             file.seek(self._member)
-            while not decoder.eof:
+            while not decoder.eof and file.tell() < self._file.position:
                 ahead = self._chunk - file.tell()
                 data = file.read(min(ahead, _CHUNK) if ahead > 0 else 1)
                 if not data:

@@ -60,18 +60,18 @@ class Codec(NamedTuple):
 
 
 def sniff(head: bytes) -> str | None:
-    """The compression (gzip, bzip2, xz, zstd) of a file that begins so, or None."""
+    """Name the compression (gzip, bzip2, xz, zstd) of a file that begins so, or None."""
     found = _MAGIC.match(head)
     return found.lastgroup if found else None
 
 
 def foreign(head: bytes) -> tuple[str, str] | None:
-    """(name, command that unpacks it to standard output) of an archive that lmdiag does not read."""
+    """Give (name, command that unpacks it to standard output) of an archive that lmdiag does not read."""
     return next(((name, tool) for magic, name, tool in _FOREIGN if head.startswith(magic)), None)
 
 
 def codec(kind: str, path: str) -> Codec:
-    """The codec of a kind that `sniff` named; InputError if its library is missing."""
+    """Load the codec of a kind that `sniff` named; InputError if its library is missing."""
     try:
         return _CODECS[kind]()
     except ImportError as error:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import sys
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, cast
 
 from lmdiag.errors import InputError
 
@@ -35,7 +36,7 @@ class RawReader(Protocol):
 
 
 def explain(path: str, error: OSError) -> InputError:
-    """An error of the system as a sentence: what, and what to try."""
+    """Put an error of the system as a sentence: what, and what to try."""
     hint = ""
     if isinstance(error, FileNotFoundError):
         hint = "; check the path"
@@ -51,15 +52,19 @@ class RawFile(RawReader):
         self.path = path
         self._head = b""
         self._consumed = 0
-        self._readinto, self.close = _open_stdin() if path == "-" else _open_file(path)
+        self._readinto, self._close = _open_stdin() if path == "-" else _open_file(path)
 
     @property
     def position(self) -> int:
         """Bytes handed out; what was only peeked at does not count."""
         return self._consumed
 
+    def close(self) -> None:
+        """See RawReader."""
+        self._close()
+
     def peek(self, size: int) -> bytes:
-        """The next `size` bytes (fewer at the end of the file), which stay to be read."""
+        """Look at the next `size` bytes (fewer at the end of the file), which stay to be read."""
         while len(self._head) < size:
             more = bytearray(size - len(self._head))
             count = self._fetch(more)
@@ -108,11 +113,12 @@ def _open_stdin() -> Opened:
     if sys.stdin is None:
         raise InputError("-: standard input is closed; name a file, or pipe a log in")
     # readinto1 returns what a pipe holds now; readinto would wait until the whole block is full.
-    return sys.stdin.buffer.readinto1, _keep_open
+    buffer = cast("io.BufferedReader", sys.stdin.buffer)
+    return buffer.readinto1, _keep_open
 
 
 def _keep_open() -> None:
-    """Standard input belongs to the process."""
+    """Do nothing: standard input belongs to the process."""
 
 
 def _wait_for_stdin() -> None:

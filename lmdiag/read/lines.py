@@ -14,8 +14,9 @@ from lmdiag.read.files import RawReader
 
 REPLACED = "\ufffd"
 _REPLACED_BYTES = REPLACED.encode()
+_WHOLE = repeat(False)  # noqa: FBT003 (the `truncated` of lines that are not)
 
-# Line._make checks the length in Python, which costs more than everything else here.
+# Line._make checks the length in Python, which made a line a third dearer.
 _new_line: Callable[[Iterable[object]], Line] = partial(tuple.__new__, Line)
 
 
@@ -70,7 +71,7 @@ class LineReader:
         yield self._finish()
 
     def _split(self, data: bytes) -> Iterator[Iterable[Line]]:
-        """The lines that end in this block: the one begun before, then all others at once; the rest is held."""
+        """Yield the lines that end in this block: the one begun before, then all others at once; the rest is held."""
         end = data.rfind(b"\n")
         start = 0
         if end >= 0 and self._size:
@@ -88,7 +89,7 @@ class LineReader:
         self._held += part[: self._limit + 1 - len(self._held)]
 
     def _finish(self) -> tuple[Line, ...]:
-        """The held line, if there is one."""
+        """Release the held line, if there is one."""
         if not self._size:
             return ()
         line = self._single(bytes(self._held), self._size)
@@ -110,7 +111,7 @@ class LineReader:
         self.lines += len(parts)
         self._offset += len(body) + 1
         texts = _clean(text, parts)
-        return map(_new_line, zip(repeat(self._source), numbers, offsets, texts, repeat(False)))  # noqa: B905
+        return map(_new_line, zip(repeat(self._source), numbers, offsets, texts, _WHOLE))
 
     def _singly(self, body: bytes) -> list[Line]:
         return [self._single(part.lstrip(b"\0"), len(part)) for part in body.split(b"\n")]
@@ -135,7 +136,7 @@ def _undecodable(text: str, source: bytes) -> bool:
 
 
 def _clean(text: str, parts: list[str]) -> list[str]:
-    """The lines of a text without NULs and carriage returns at their ends; most texts have neither."""
+    """Strip NULs, and carriage returns at the lines' ends; most texts have neither."""
     if "\0" in text:
         parts = text.replace("\0", "").split("\n")
     if "\r" in text:

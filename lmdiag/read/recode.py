@@ -61,7 +61,7 @@ class Utf8Reader(RawReader):
         return head
 
     def _recoded(self, decoder: codecs.IncrementalDecoder) -> bytes:
-        """The next bytes, b"" at the end."""
+        """Recode the next bytes; b"" at the end."""
         buffer = bytearray(_BLOCK)
         while count := self._inner.readinto(buffer):
             text = decoder.decode(bytes(memoryview(buffer)[:count]))

@@ -1,0 +1,162 @@
+"""The command line: arguments into a Config, one call, an exit code. Errors are reported here, once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from lmdiag import __version__
+from lmdiag.config import ScanConfig
+from lmdiag.errors import LmdiagError, UsageError
+from lmdiag.model import SEVERITIES
+
+_FORMATS = ("text", "markdown", "jsonl")
+_EPILOG = """\
+exit codes:
+  0  nothing found that is as bad as --fail-on      1  something found
+  2  wrong usage, or an input that cannot be read   130  interrupted (what was found is printed)
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Build the parser of the whole command line."""
+    top = argparse.ArgumentParser(
+        prog="lmdiag",
+        description="Finds the cause of a vLLM server's failure in its log, and answers with a fix card.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"lmdiag {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_scan(commands)
+    _add_explain(commands)
+    _add_cards(commands)
+    completion = commands.add_parser("completion", help="print the completion script of a shell")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    return top
+
+
+def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    scan = commands.add_parser(
+        "scan",
+        help="read logs and report the cause of each failure",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    scan.add_argument("paths", nargs="+", metavar="PATH", help="a log, a directory, a quoted glob, or - for standard input; .gz .bz2 .xz .zst are read as they are")
+    scan.add_argument("--rotated", action="store_true", help="read the rotated siblings of each log too (server.log.1, server.log.2.gz, ...), oldest first")
+    scan.add_argument("--fail-on", choices=SEVERITIES, default="warning", metavar="SEVERITY", help=f"least severity for exit code 1: {', '.join(SEVERITIES)} (default: %(default)s)")
+    scan.add_argument("--exit-zero", action="store_true", help="exit with 0 whatever was found")
+    scan.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal for more than 100 MB")
+    scan.add_argument("-v", "--verbose", action="store_true", help="whole messages, every symptom, every argument of the server")
+    _add_output(scan)
+
+
+def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    explain = commands.add_parser("explain", help="paste an error, get its card")
+    explain.add_argument("message", metavar="MESSAGE", nargs="+", help="an exception's line, its message, or a whole traceback; - reads it from standard input")
+    _add_output(explain)
+
+
+def _add_cards(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    cards = commands.add_parser("cards", help="list, show, check and write fix cards")
+    actions = cards.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _add_output(actions.add_parser("list", help="list the cards"))
+    show = actions.add_parser("show", help="show a card whole; --format jsonl gives its data")
+    show.add_argument("id", metavar="ID")
+    _add_output(show)
+    check = actions.add_parser("check", help="check the cards of a directory")
+    check.add_argument("directory", metavar="DIR")
+    new = actions.add_parser("new", help="print the skeleton of a card for an error message")
+    new.add_argument("message", metavar="MESSAGE")
+
+
+def _add_output(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--format", choices=_FORMATS, default="text", metavar="FORMAT", help="text, markdown (for a ticket) or jsonl (default: %(default)s)")
+    command.add_argument("--rules", action="append", default=[], metavar="DIR", help="a directory of your own cards; they win over the shipped ones")
+    command.add_argument("--color", choices=("auto", "always", "never"), default="auto", metavar="WHEN", help="auto, always or never; NO_COLOR is honoured (default: %(default)s)")
+    command.add_argument("--width", type=_columns, metavar="COLUMNS", help="width of the text (default: the terminal's)")
+
+
+def _columns(text: str) -> int:
+    if not text.isdigit() or not 20 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of columns from 20 to 1000")
+    return int(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete
+
+        argcomplete.autocomplete(parser())
+    try:
+        options = parser().parse_args(arguments)
+        code = _run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _closed_pipe()
+    except KeyboardInterrupt:
+        return 130
+    except LmdiagError as error:
+        print(f"lmdiag: {error}", file=sys.stderr)
+        return 2
+    return code
+
+
+def _closed_pipe() -> int:
+    """`lmdiag scan x | head` ends quietly: nobody is left to read the rest."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.command == "scan":
+        from lmdiag.scan import scan
+
+        return scan(_scan_config(options), sys.stdout, sys.stderr)
+    if options.command == "completion":
+        return _completion(options.shell)
+    from lmdiag import library_commands
+
+    color = _color(options)
+    if options.command == "explain":
+        message = sys.stdin.read() if options.message == ["-"] else " ".join(options.message)
+        return library_commands.explain(message, options.rules, options.format, color, options.width, sys.stdout)
+    if options.action == "list":
+        return library_commands.list_cards(options.rules, options.format, color, options.width, sys.stdout)
+    if options.action == "show":
+        return library_commands.show(options.id, options.rules, options.format, color, options.width, sys.stdout)
+    if options.action == "check":
+        return library_commands.check(options.directory, sys.stdout)
+    return library_commands.new(options.message, sys.stdout)
+
+
+def _scan_config(options: argparse.Namespace) -> ScanConfig:
+    return ScanConfig(
+        paths=tuple(options.paths),
+        format=options.format,
+        rules=tuple(options.rules),
+        rotated=options.rotated,
+        fail_on=options.fail_on,
+        exit_zero=options.exit_zero,
+        color=_color(options),
+        width=options.width,
+        progress=not options.no_progress,
+        verbose=options.verbose,
+    )
+
+
+def _color(options: argparse.Namespace) -> bool | None:
+    return {"auto": None, "always": True, "never": False}[getattr(options, "color", "auto")]
+
+
+def _completion(shell: str) -> int:
+    try:
+        import argcomplete
+    except ImportError:
+        raise UsageError("completions need the package argcomplete: pip install 'lmdiag[completion]'") from None
+    print(argcomplete.shellcode(["lmdiag"], shell=shell))
+    return 0

@@ -1,0 +1,142 @@
+"""`lmdiag explain` and `lmdiag cards`: what can be asked of the cards without a log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TextIO
+
+from lmdiag.errors import CardError, UsageError
+from lmdiag.match.library import Library, open_library
+from lmdiag.model import Card, Incident, Line
+from lmdiag.pipeline import Pipeline
+
+
+def explain(message: str, rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO) -> int:
+    """
+    Explain a pasted error: an exception's line, its bare message, or a whole traceback.
+
+    Returns 0 if a card or at least an exception was recognised, 1 if nothing was.
+    """
+    library = open_library(rules)
+    incidents = diagnose_text(message, library)
+    if not incidents:
+        print(f"No card fits this message. `lmdiag cards new {message.strip()[:40]!r}` starts one.", file=out)
+        return 1
+    _print(incidents, library, style, color, width, out)
+    return 0
+
+
+def diagnose_text(message: str, library: Library) -> list[Incident]:
+    """Return the incidents of a pasted text; a bare message is taken for that of an exception if a card fits it."""
+    found = _pipeline(message, library)
+    if any(item.card for item in found):
+        return found
+    if match := library.match(None, message, (), truncated=message.rstrip().endswith(("...", "…"))):
+        types = library.card(match.card).rules[0].types or ("Exception",)
+        return _pipeline(f"{types[0]}: {message.strip()}", library) or found
+    return found
+
+
+def _pipeline(text: str, library: Library) -> list[Incident]:
+    pipeline = Pipeline("message", library)
+    for number, line in enumerate(text.split("\n"), 1):
+        pipeline.feed(Line("message", number, 0, line.rstrip("\r")))
+    return pipeline.close()
+
+
+def _print(
+    incidents: list[Incident], library: Library, style: str, color: bool | None, width: int | None, out: TextIO
+) -> None:
+    if style == "jsonl":
+        from lmdiag.report.jsonl import dumps, incident_object
+
+        out.writelines(dumps(incident_object(incident)) + "\n" for incident in incidents)
+        return
+    from lmdiag.report.incident import incident_blocks
+
+    blocks = [
+        block
+        for incident in incidents
+        for block in incident_blocks(incident, library.card(incident.card) if incident.card else None, verbose=True)
+    ]
+    if style == "markdown":
+        from lmdiag.report.markdown import render_blocks
+
+        out.write(render_blocks(blocks))
+        return
+    from lmdiag.report.text import print_blocks
+
+    print_blocks(blocks, file=out, color=color, width=width)
+
+
+def list_cards(rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO) -> int:
+    """List the cards: one line each, or one JSON object each."""
+    library = open_library(rules)
+    for card_id in library.pack.ids:
+        title, severity, scope = library.pack.headers[card_id]
+        if style == "jsonl":
+            from lmdiag.report.jsonl import dumps
+
+            print(dumps({"id": card_id, "title": title, "severity": severity, "scope": scope}), file=out)
+        elif style == "markdown":
+            print(f"- `{card_id}` ({severity}, {scope}): {title}", file=out)
+        else:
+            print(f"{card_id:40} {severity:9} {scope:8} {title}", file=out)
+    return 0
+
+
+def show(
+    card_id: str, rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO
+) -> int:
+    """Show one card whole; as `jsonl` its data as one JSON object. Raises UsageError if there is none of that id."""
+    card = _card(card_id, open_library(rules))
+    if style == "jsonl":
+        from lmdiag.report.card import card_object
+        from lmdiag.report.jsonl import dumps
+
+        print(dumps(card_object(card)), file=out)
+    elif style == "markdown":
+        from lmdiag.report.card import render_card_markdown
+
+        out.write(render_card_markdown(card))
+    else:
+        from lmdiag.report.card import print_card
+
+        print_card(card, file=out, color=color, width=width)
+    return 0
+
+
+def _card(card_id: str, library: Library) -> Card:
+    if card_id not in library.pack.ids:
+        from difflib import get_close_matches
+
+        near = get_close_matches(card_id, library.pack.ids, n=3, cutoff=0.4)
+        hint = f"; did you mean {', '.join(near)}?" if near else "; `lmdiag cards list` names them all"
+        raise UsageError(f"there is no card {card_id!r}{hint}")
+    return library.card(card_id)
+
+
+def check(directory: str, out: TextIO) -> int:
+    """Check every card of a directory and run its samples. Returns 0 if all is well, 1 if not."""
+    from lmdiag.match.cards import load_cards
+    from lmdiag.samples import sample_problems
+
+    if not os.path.isdir(directory):
+        raise CardError(f"{directory} is not a directory; give the one that holds your cards (*.toml)")
+    cards, problems = load_cards(directory)
+    problems = (*problems, *sample_problems(cards))
+    for problem in problems:
+        print(problem, file=out)
+    print(f"{len(cards)} cards are valid; {len(problems)} problems", file=out)
+    return 1 if problems else 0
+
+
+def new(message: str, out: TextIO) -> int:
+    """Print the skeleton of a card for a message."""
+    from lmdiag.match.new import skeleton
+
+    out.write(skeleton(message))
+    return 0
+
+

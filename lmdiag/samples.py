@@ -1,0 +1,56 @@
+"""Runs the samples of cards through the whole pipeline: what a card promises is what a scan does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from lmdiag.match.cards import Problem
+from lmdiag.match.matcher import Matcher
+from lmdiag.model import Card, Frame, Incident, Line, Match
+from lmdiag.pipeline import Pipeline
+
+
+class CardSet:
+    """Cards that are in memory already, in the role of the pack."""
+
+    def __init__(self, cards: Iterable[Card]) -> None:
+        self._cards = {card.id: card for card in cards}
+        self._matcher = Matcher(rule for card in self._cards.values() for rule in card.rules)
+
+    def match(self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False) -> Match | None:
+        """Return the card that fits an exception best, or None."""
+        return self._matcher.match(type, message, frames, truncated=truncated)
+
+    def card(self, card_id: str) -> Card:
+        """Return a card of the set."""
+        return self._cards[card_id]
+
+
+def sample_problems(cards: Sequence[Card]) -> Iterator[Problem]:
+    """Yield what is wrong: a sample that gives another card, no card or other fields, a near miss that fires."""
+    library = CardSet(cards)
+    for card in cards:
+        for number, sample in enumerate(card.samples):
+            yield from _sample(card, f"sample[{number}]", diagnose(sample.log, library), dict(sample.fields))
+        for number, near in enumerate(card.near_misses):
+            if any(item.card == card.id for item in diagnose(near.log, library)):
+                yield Problem(card.path, f"near_miss[{number}].log", "this log must not match the card, but does")
+
+
+def diagnose(log: str, library: CardSet) -> list[Incident]:
+    """Return the incidents of a log given as text."""
+    pipeline = Pipeline("sample", library)
+    for number, line in enumerate(log.split("\n"), 1):
+        pipeline.feed(Line("sample", number, 0, line.rstrip("\r")))
+    return pipeline.close()
+
+
+def _sample(card: Card, key: str, incidents: list[Incident], fields: dict[str, str]) -> Iterator[Problem]:
+    mine = [item for item in incidents if item.card == card.id]
+    others = sorted({item.card or item.title for item in incidents if item.card != card.id})
+    if not mine:
+        yield Problem(card.path, f"{key}.log", f"this log must match the card, but gives {', '.join(others) or 'nothing'}")
+    elif others:
+        yield Problem(card.path, f"{key}.log", f"beside the card this log also gives {', '.join(others)}")
+    elif fields != dict(mine[0].fields):
+        yield Problem(card.path, f"{key}.fields", f"the log gives {dict(mine[0].fields)}, the card says {fields}")

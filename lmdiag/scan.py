@@ -1,0 +1,180 @@
+"""`lmdiag scan`: reads each input once, through the pipeline, and reports. Whatever breaks, what was found is printed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TextIO
+
+from lmdiag.config import ScanConfig
+from lmdiag.errors import InputError, UsageError
+from lmdiag.match.library import Library, open_library
+from lmdiag.model import SEVERITIES, Incident, Summary
+from lmdiag.pipeline import Pipeline
+from lmdiag.read.archives import open_bytes
+from lmdiag.read.files import size
+from lmdiag.read.lines import LineReader
+from lmdiag.read.paths import Input, expand, rotated_siblings
+
+PROGRESS_FROM = 100 << 20
+"""Bytes of input from which a terminal gets a progress bar: what takes a second or more to read."""
+
+EXIT_NOTHING, EXIT_FOUND, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+
+class _Tally:
+    """What a scan has read and found so far; becomes the summary."""
+
+    def __init__(self, skipped: Sequence[tuple[str, str]]) -> None:
+        self.incidents: list[Incident] = []
+        self.skipped = list(skipped)
+        self.counts: Counter[str] = Counter()
+        self.failed = False
+        self.interrupted = False
+        self.started = time.perf_counter()
+
+    def add(self, pipeline: Pipeline, reader: LineReader) -> None:
+        """Finish one input: whole, broken or interrupted."""
+        self.incidents += pipeline.close()
+        self.counts.update(
+            sources=1,
+            lines=reader.lines,
+            bytes=reader.bytes,
+            undecodable_lines=reader.undecodable_lines,
+            truncated_lines=reader.truncated_lines,
+            records=pipeline.records,
+            tracebacks=pipeline.tracebacks,
+            dropped_tracebacks=pipeline.dropped,
+        )
+
+    def summary(self) -> Summary:
+        """Return the summary of what was added."""
+        severities = Counter(item.severity for item in self.incidents)
+        cards = Counter(item.card for item in self.incidents if item.card)
+        return Summary(
+            **self.counts,
+            skipped=tuple(self.skipped),
+            by_severity=tuple((name, severities[name]) for name in reversed(SEVERITIES) if severities[name]),
+            by_card=tuple(sorted(cards.items())),
+            seconds=round(time.perf_counter() - self.started, 3),
+            interrupted=self.interrupted,
+        )
+
+
+def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
+    """
+    Scan the inputs and print the report to `out`, problems to `err`.
+
+    Returns the exit code: 0 nothing found, 1 an incident of `fail_on` or worse, 2 an input could not be read (to its
+    end), 130 interrupted. Raises UsageError if there is nothing at all to read.
+    """
+    library = open_library(config.rules)
+    for problem in library.problems:
+        print(f"lmdiag: {problem}", file=err)
+    expansion = expand(config.paths)
+    tally = _Tally(expansion.skipped)
+    for error in expansion.errors:
+        _report(error, tally, err)
+    inputs = with_rotated(expansion.inputs) if config.rotated else expansion.inputs
+    if not inputs and not expansion.errors:
+        raise UsageError(f"no log found in {', '.join(config.paths)}; name the files themselves to have them read")
+    with _progress(config, inputs, err) as advance:
+        for entry in inputs:
+            if tally.interrupted:
+                break
+            _scan_input(entry, library, tally, advance, err)
+    _print_report(config, library, tally, out)
+    return _exit_code(config, tally)
+
+
+def with_rotated(inputs: Sequence[Input]) -> tuple[Input, ...]:
+    """Put the rotated siblings of each input before it, unless they are inputs themselves."""
+    known = {entry.path for entry in inputs}
+    found: list[Input] = []
+    for entry in inputs:
+        siblings = () if entry.path == "-" else rotated_siblings(entry.path)
+        found += [Input(path, path) for path in siblings if path not in known]
+        found.append(entry)
+    return tuple(found)
+
+
+def _scan_input(entry: Input, library: Library, tally: _Tally, advance: Callable[[int], None], err: TextIO) -> None:
+    pipeline = Pipeline(entry.source, library)
+    try:
+        raw = open_bytes(entry.path)
+    except InputError as error:
+        _report(error, tally, err, entry.source)
+        return
+    with raw:
+        reader = LineReader(entry.source, raw, on_bytes=advance)
+        feed = pipeline.feed
+        try:
+            for line in reader:
+                feed(line)
+        except InputError as error:
+            _report(error, tally, err, entry.source)
+        except KeyboardInterrupt:
+            tally.interrupted = True
+        tally.add(pipeline, reader)
+
+
+def _report(error: InputError, tally: _Tally, err: TextIO, source: str = "") -> None:
+    tally.failed = True
+    tally.skipped.append((source or "input", str(error)))
+    print(f"lmdiag: {error}", file=err)
+
+
+def _print_report(config: ScanConfig, library: Library, tally: _Tally, out: TextIO) -> None:
+    summary = tally.summary()
+    if config.format == "jsonl":
+        from lmdiag.report.jsonl import dumps, incident_object, summary_object
+
+        for incident in tally.incidents:
+            out.write(dumps(incident_object(incident)) + "\n")
+        out.write(dumps(summary_object(summary)) + "\n")
+    elif config.format == "markdown":
+        from lmdiag.report.markdown import render_markdown
+
+        out.write(render_markdown(tally.incidents, summary, library.card))
+    else:
+        from lmdiag.report.text import print_report
+
+        print_report(
+            tally.incidents,
+            summary,
+            library.card,
+            file=out,
+            color=config.color,
+            width=config.width,
+            verbose=config.verbose,
+        )
+
+
+def _exit_code(config: ScanConfig, tally: _Tally) -> int:
+    if tally.interrupted:
+        return EXIT_INTERRUPTED
+    if tally.failed:
+        return EXIT_INPUT
+    worst = max((SEVERITIES.index(item.severity) for item in tally.incidents), default=-1)
+    found = worst >= SEVERITIES.index(config.fail_on)
+    return EXIT_FOUND if found and not config.exit_zero else EXIT_NOTHING
+
+
+@contextmanager
+def _progress(config: ScanConfig, inputs: Sequence[Input], err: TextIO) -> Iterator[Callable[[int], None]]:
+    """Show how far the reading is, on a terminal and for large inputs only; stdin has no known size."""
+    total = sum(size(entry.path) or 0 for entry in inputs if entry.path != "-") if config.progress and err.isatty() else 0
+    if total < PROGRESS_FROM or os.environ.get("TERM") == "dumb":
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda count: progress.update(task, advance=count)
