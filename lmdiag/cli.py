@@ -45,18 +45,40 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    scan.add_argument("paths", nargs="+", metavar="PATH", help="a log, a directory, a quoted glob, or - for standard input; .gz .bz2 .xz .zst are read as they are")
-    scan.add_argument("--rotated", action="store_true", help="read the rotated siblings of each log too (server.log.1, server.log.2.gz, ...), oldest first")
-    scan.add_argument("--fail-on", choices=SEVERITIES, default="warning", metavar="SEVERITY", help=f"least severity for exit code 1: {', '.join(SEVERITIES)} (default: %(default)s)")
+    scan.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="a log, a directory, a quoted glob, or - for standard input; .gz .bz2 .xz .zst are read as they are",
+    )
+    scan.add_argument(
+        "--rotated",
+        action="store_true",
+        help="read the rotated siblings of each log too (server.log.1, server.log.2.gz, ...), oldest first",
+    )
+    scan.add_argument(
+        "--fail-on",
+        choices=SEVERITIES,
+        default="warning",
+        metavar="SEVERITY",
+        help=f"least severity for exit code 1: {', '.join(SEVERITIES)} (default: %(default)s)",
+    )
     scan.add_argument("--exit-zero", action="store_true", help="exit with 0 whatever was found")
     scan.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal for more than 100 MB")
-    scan.add_argument("-v", "--verbose", action="store_true", help="whole messages, every symptom, every argument of the server")
+    scan.add_argument(
+        "-v", "--verbose", action="store_true", help="whole messages, every symptom, every argument of the server"
+    )
     _add_output(scan)
 
 
 def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     explain = commands.add_parser("explain", help="paste an error, get its card")
-    explain.add_argument("message", metavar="MESSAGE", nargs="+", help="an exception's line, its message, or a whole traceback; - reads it from standard input")
+    explain.add_argument(
+        "message",
+        metavar="MESSAGE",
+        nargs="+",
+        help="an exception's line, its message, or a whole traceback; - reads it from standard input",
+    )
     _add_output(explain)
 
 
@@ -74,10 +96,30 @@ def _add_cards(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_output(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--format", choices=_FORMATS, default="text", metavar="FORMAT", help="text, markdown (for a ticket) or jsonl (default: %(default)s)")
-    command.add_argument("--rules", action="append", default=[], metavar="DIR", help="a directory of your own cards; they win over the shipped ones")
-    command.add_argument("--color", choices=("auto", "always", "never"), default="auto", metavar="WHEN", help="auto, always or never; NO_COLOR is honoured (default: %(default)s)")
-    command.add_argument("--width", type=_columns, metavar="COLUMNS", help="width of the text (default: the terminal's)")
+    command.add_argument(
+        "--format",
+        choices=_FORMATS,
+        default="text",
+        metavar="FORMAT",
+        help="text, markdown (for a ticket) or jsonl (default: %(default)s)",
+    )
+    command.add_argument(
+        "--rules",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a directory of your own cards; they win over the shipped ones",
+    )
+    command.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        metavar="WHEN",
+        help="auto, always or never; NO_COLOR is honoured (default: %(default)s)",
+    )
+    command.add_argument(
+        "--width", type=_columns, metavar="COLUMNS", help="width of the text (default: the terminal's)"
+    )
 
 
 def _columns(text: str) -> int:

@@ -13,8 +13,7 @@ from lmdiag.pipeline import Pipeline
 
 
 def explain(message: str, rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO) -> int:
-    """
-    Explain a pasted error: an exception's line, its bare message, or a whole traceback.
+    """Explain a pasted error: an exception's line, its bare message, or a whole traceback.
 
     Returns 0 if a card or at least an exception was recognised, 1 if nothing was.
     """
@@ -86,9 +85,7 @@ def list_cards(rules: Sequence[str], style: str, color: bool | None, width: int 
     return 0
 
 
-def show(
-    card_id: str, rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO
-) -> int:
+def show(card_id: str, rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO) -> int:
     """Show one card whole; as `jsonl` its data as one JSON object. Raises UsageError if there is none of that id."""
     card = _card(card_id, open_library(rules))
     if style == "jsonl":
@@ -138,5 +135,3 @@ def new(message: str, out: TextIO) -> int:
 
     out.write(skeleton(message))
     return 0
-
-

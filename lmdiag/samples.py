@@ -17,7 +17,9 @@ class CardSet:
         self._cards = {card.id: card for card in cards}
         self._matcher = Matcher(rule for card in self._cards.values() for rule in card.rules)
 
-    def match(self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False) -> Match | None:
+    def match(
+        self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False
+    ) -> Match | None:
         """Return the card that fits an exception best, or None."""
         return self._matcher.match(type, message, frames, truncated=truncated)
 
@@ -49,7 +51,9 @@ def _sample(card: Card, key: str, incidents: list[Incident], fields: dict[str, s
     mine = [item for item in incidents if item.card == card.id]
     others = sorted({item.card or item.title for item in incidents if item.card != card.id})
     if not mine:
-        yield Problem(card.path, f"{key}.log", f"this log must match the card, but gives {', '.join(others) or 'nothing'}")
+        yield Problem(
+            card.path, f"{key}.log", f"this log must match the card, but gives {', '.join(others) or 'nothing'}"
+        )
     elif others:
         yield Problem(card.path, f"{key}.log", f"beside the card this log also gives {', '.join(others)}")
     elif fields != dict(mine[0].fields):

@@ -66,8 +66,7 @@ class _Tally:
 
 
 def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
-    """
-    Scan the inputs and print the report to `out`, problems to `err`.
+    """Scan the inputs and print the report to `out`, problems to `err`.
 
     Returns the exit code: 0 nothing found, 1 an incident of `fail_on` or worse, 2 an input could not be read (to its
     end), 130 interrupted. Raises UsageError if there is nothing at all to read.
@@ -167,7 +166,9 @@ def _exit_code(config: ScanConfig, tally: _Tally) -> int:
 @contextmanager
 def _progress(config: ScanConfig, inputs: Sequence[Input], err: TextIO) -> Iterator[Callable[[int], None]]:
     """Show how far the reading is, on a terminal and for large inputs only; stdin has no known size."""
-    total = sum(size(entry.path) or 0 for entry in inputs if entry.path != "-") if config.progress and err.isatty() else 0
+    total = (
+        sum(size(entry.path) or 0 for entry in inputs if entry.path != "-") if config.progress and err.isatty() else 0
+    )
     if total < PROGRESS_FROM or os.environ.get("TERM") == "dumb":
         yield lambda count: None
         return

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from helpers import NoCards, diagnose
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shapes import SHAPES
+from transports import TRANSPORTS, chunks
 
-from helpers import NoCards, diagnose
 from lmdiag.model import Incident, Line
 from lmdiag.pipeline import Pipeline
 from lmdiag.read.archives import open_bytes
 from lmdiag.read.lines import LineReader
-from shapes import SHAPES
-from transports import TRANSPORTS, chunks
 
 LOGS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "logs").glob("*.log"))}
 LOGS |= {path.stem: path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "healthy").glob("*.log"))}

@@ -55,3 +55,9 @@ def test_shortened_text_says_how_much_is_missing() -> None:
 def test_clipped_text_keeps_the_limit() -> None:
     assert clip("abcdef", 4) == "abc…"
     assert clip("abcd", 4) == "abcd"
+
+
+@pytest.mark.parametrize("start", ["\x1b]", "\x1b[", "\x9d", "\x90a", "\x9b0", "\x1bP\x9d"])
+def test_many_unterminated_sequences_cost_no_quadratic_time(start: str) -> None:
+    """Half a million of them would otherwise take minutes, and the suite would not end."""
+    assert set(visible(start * 500_000)) <= set("a0")

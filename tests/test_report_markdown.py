@@ -17,7 +17,7 @@ HOSTILE = (
 
 
 def html(text: str) -> str:
-    return MarkdownIt("commonmark", {"html": True}).render(text)
+    return str(MarkdownIt("commonmark", {"html": True}).render(text))
 
 
 def test_a_report_renders_as_headings_lists_and_code() -> None:
@@ -30,15 +30,15 @@ def test_a_report_renders_as_headings_lists_and_code() -> None:
     assert text.endswith("\n")
 
 
-@pytest.mark.parametrize("incident", [with_message(HOSTILE), with_message("`" * 9 + "\n" + HOSTILE * 50)])
-def test_text_of_a_log_starts_nothing(incident: object) -> None:
-    hostile = with_message(HOSTILE)
+@pytest.mark.parametrize("message", [HOSTILE, "`" * 9 + "\n" + HOSTILE * 50])
+def test_text_of_a_log_starts_nothing(message: str) -> None:
+    hostile = with_message(message)
     text = render_markdown([hostile, hostile._replace(scope="request")], SUMMARY, cards)
     shown = html(text)
     outside = re.sub(r"<code.*?</code>", "", shown, flags=re.DOTALL)
     assert "<b>" not in shown
     assert "<img" not in shown
-    assert "x.example" not in re.findall(r'href="([^"]*)"', shown)
+    assert "x.example" not in " ".join(re.findall(r'href="([^"]*)"', shown))
     assert not re.search(r"@\w|#\d", outside)
     assert "<h1>" not in shown
     assert not set("\x1b\u202e") & set(text)

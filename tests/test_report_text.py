@@ -34,9 +34,7 @@ def without_colour(text: str) -> str:
 
 
 def headings(text: str) -> list[str]:
-    return re.findall(
-        r"(?m)^  ([A-Z][^\n]*)$", re.sub(r"(?m)^  (?:Where|Seen|Raised at|Card|ValueError:) .*\n", "", text)
-    )
+    return re.findall(r"(?m)^  ([A-Z](?:(?!  |: ).)*)$", text)
 
 
 def test_the_most_important_stands_first() -> None:
@@ -107,6 +105,15 @@ def test_without_a_card() -> None:
     assert URL in text
 
 
+def test_a_title_that_is_the_message_is_not_said_twice() -> None:
+    text = show(UNMATCHED._replace(title="AssertionError: expected 16 heads, it's 12"))
+    assert text.startswith("ERROR  server died\n\n  AssertionError: expected 16 heads, it's 12\n")
+
+
+def test_a_message_like_a_flag_is_still_an_argument() -> None:
+    assert "lmdiag cards new -- '--x is bad'\n" in show(with_message("--x is bad"))
+
+
 def test_without_a_cause() -> None:
     text = show(HIDDEN)
     assert "The cause is not in this log" in text
@@ -120,6 +127,7 @@ def test_without_a_cause() -> None:
 def test_clients_mistakes_come_last_and_are_short() -> None:
     text = show(REQUEST, MATCHED)
     assert text.startswith("CRITICAL")
+    assert text.count("max_tokens must be at least 1") == 1
     tail = text[text.index("Clients' own mistakes") :].split("\n\n")[0].splitlines()
     assert tail[1:] == ["    - ValueError: max_tokens must be at least 1, got 0. (12 times, server.log:210-262)"]
 
@@ -193,14 +201,12 @@ def test_a_message_of_many_lines_is_shortened_with_a_count() -> None:
 
 
 def test_unknown_facts_leave_no_gaps() -> None:
-    bare = UNMATCHED._replace(
-        facts=FACTS._replace(vllm_version=None, lmcache_version=None, model=None, arguments=(), restarts=0),
-        raised_at=None,
-    )
+    facts = FACTS._replace(vllm_version=None, lmcache_version=None, model=None, arguments=(), restarts=0)
+    bare = UNMATCHED._replace(facts=facts, raised_at=None)
     assert re.search(r"\n    server +model unknown \(DeepseekV3ForCausalLM\), on cuda\n", show(bare))
 
 
-class Terminal(io.StringIO):
+class _Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
@@ -211,13 +217,13 @@ class Terminal(io.StringIO):
 def test_colour_follows_the_terminal_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert wants_color(Terminal())
+    assert wants_color(_Terminal())
     assert not wants_color(io.StringIO())
     monkeypatch.setenv("TERM", "dumb")
-    assert not wants_color(Terminal())
+    assert not wants_color(_Terminal())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not wants_color(Terminal())
+    assert not wants_color(_Terminal())
 
 
 def test_an_encoding_without_the_letter_does_not_fail() -> None:

@@ -12,7 +12,9 @@ _CONDITION = re.compile(r"\s*([\w.]+)\s*(?:(==|!=|<=|>=|<|>)\s*(.+?))?\s*$")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def personal(solutions: Sequence[Solution], fields: Mapping[str, str], facts: Facts, outcome: str) -> tuple[Advice, ...]:
+def personal(
+    solutions: Sequence[Solution], fields: Mapping[str, str], facts: Facts, outcome: str
+) -> tuple[Advice, ...]:
     """Return the solutions that apply, in their order, with the incident's numbers in them."""
     known = _known(facts, outcome)
     return tuple(

@@ -20,7 +20,9 @@ _REQUEST_FILES = re.compile(
     r"httptools_impl|h11_impl)\.py$"
 )
 _REQUEST_CODE = re.compile(r"(?:starlette/|fastapi/|uvicorn/protocols/|vllm/entrypoints/.*(?:serving|render))")
-_ENGINE_FRAME = re.compile(r"run_mp_engine|run_engine_core|worker_main|_bootstrap|build_async_engine_client|run_server|<module>")
+_ENGINE_FRAME = re.compile(
+    r"run_mp_engine|run_engine_core|worker_main|_bootstrap|build_async_engine_client|run_server|<module>"
+)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _HEX = re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f]{8}(?:[0-9a-f-]{4,})?\b|0x[0-9a-f]+")
 _MAX_EVIDENCE = 6

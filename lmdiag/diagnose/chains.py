@@ -1,5 +1,4 @@
-"""
-Cause or symptom: the exceptions that only report another one, and which one of a chain is the root.
+"""Cause or symptom: the exceptions that only report another one, and which one of a chain is the root.
 
 The messages are those of vLLM's and LMCache's sources, and of the Python libraries that die with them.
 """
@@ -36,13 +35,17 @@ _SYMPTOM_MESSAGES = tuple(
         r"One or more API server processes|Process \S+ \(PID: \d+\) died with exit code",
     )
 )
-_SYMPTOM_TYPES = frozenset({"EngineDeadError", "AsyncEngineDeadError", "MQEngineDeadError", "CancelledError", "EngineGenerateError"})
+_SYMPTOM_TYPES = frozenset(
+    {"EngineDeadError", "AsyncEngineDeadError", "MQEngineDeadError", "CancelledError", "EngineGenerateError"}
+)
 STOP_TYPES = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit"})
 # These follow when a neighbour process has gone, and are a root only where nothing else is in the log.
 _WEAK_TYPES = frozenset(
     {"BrokenPipeError", "ConnectionResetError", "ConnectionRefusedError", "EOFError", "DistNetworkError", "ZMQError"}
 )
-_WEAK_MESSAGES = re.compile(r"NCCL communicator was aborted|Connection reset by peer|remote process exited|Connection closed by")
+_WEAK_MESSAGES = re.compile(
+    r"NCCL communicator was aborted|Connection reset by peer|remote process exited|Connection closed by"
+)
 # Raised by a look-up or a request that somebody above turns into the message that explains it.
 _LOOKUP_TYPES = frozenset(
     {
@@ -53,8 +56,12 @@ _LOOKUP_TYPES = frozenset(
         "HFValidationError", "SafetensorError",
     }
 )  # fmt: skip
-_WRAPPER_TYPES = frozenset({"RuntimeError", "Exception", "BackendCompilerFailed", "InternalTorchDynamoError", "ActorDiedError"})
-_CLEANUP_FUNCTIONS = frozenset({"__del__", "__exit__", "__aexit__", "shutdown", "close", "cleanup", "terminate", "stop", "_shutdown"})
+_WRAPPER_TYPES = frozenset(
+    {"RuntimeError", "Exception", "BackendCompilerFailed", "InternalTorchDynamoError", "ActorDiedError"}
+)
+_CLEANUP_FUNCTIONS = frozenset(
+    {"__del__", "__exit__", "__aexit__", "shutdown", "close", "cleanup", "terminate", "stop", "_shutdown"}
+)
 _REPR = re.compile(r"(\w+)\((['\"])(.*)\2,?\)$", re.DOTALL)
 
 Matches = Callable[[ExceptionInfo], bool]
@@ -95,12 +102,13 @@ def is_weak(info: ExceptionInfo) -> bool:
 
 def is_noise(traceback: Traceback) -> bool:
     """Whether a traceback is Python's or a library's complaint while everything is being torn down anyway."""
-    return traceback.header.startswith("Exception ignored in") or "Task exception was never retrieved" in traceback.header
+    return (
+        traceback.header.startswith("Exception ignored in") or "Task exception was never retrieved" in traceback.header
+    )
 
 
 def root_index(exceptions: tuple[ExceptionInfo, ...], has_card: Matches) -> int:
-    """
-    Return which exception of a chain is the root.
+    """Return which exception of a chain is the root.
 
     A chain's last exception is what the person sees, and mostly it explains best. It gives way to the one before it
     where it only wraps it ("the direct cause", raised as a bare RuntimeError), where it is an accident of the clean-up

@@ -29,7 +29,9 @@ _TYPED = re.compile(r"(\w+(?:Error|Exception))\((['\"])(.*)\2,?\)$", re.DOTALL)
 class Cards(Protocol):
     """What a diagnosis needs of the pack."""
 
-    def match(self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False) -> Match | None:
+    def match(
+        self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False
+    ) -> Match | None:
         """Return the card that fits an exception."""
 
     def card(self, card_id: str) -> Card:
@@ -130,7 +132,12 @@ class Diagnoser:
             self._symptom(life, traceback, root, quoted)
             return
         candidate = self._candidate(
-            life, traceback, root, fatal=is_fatal(traceback), request=is_request(traceback), degraded=_degrades(traceback)
+            life,
+            traceback,
+            root,
+            fatal=is_fatal(traceback),
+            request=is_request(traceback),
+            degraded=_degrades(traceback),
         )
         if candidate is not None:
             for other in (*exceptions[:index], *exceptions[index + 1 :]):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from lmdiag.model import Facts, Record
 from lmdiag.diagnose.redact import redact, shorten
+from lmdiag.model import Facts, Record
 
 _VERSION = r"(\d+\.\d+(?:\.\d+)?[\w.+-]*)"
 _VLLM = re.compile(
@@ -54,8 +54,7 @@ def _hide(name: str, value: str) -> str:
 
 
 def split_arguments(text: str) -> list[tuple[str, str]]:
-    """
-    Split `'a': 1, 'b': KVTransferConfig(x='y')` or `a=1, b='c, d'` at the commas of the outermost level.
+    """Split `'a': 1, 'b': KVTransferConfig(x='y')` or `a=1, b='c, d'` at the commas of the outermost level.
 
     The text is a Python repr and not a literal (it holds config objects and `<Enum: 1>`), so it is split, not evaluated.
     """

@@ -23,8 +23,20 @@ _MAX_SYMPTOMS = 12
 _MAX_EARLIER = 10
 _MAX_PROCESSES = 64
 # A card's severity is what the error deserves at worst; what became of the server caps it.
-_CAPS = {"start_failed": "critical", "died": "critical", "degraded": "error", "running": "warning", "request_failed": "info"}
-_UNCARDED = {"start_failed": "critical", "died": "critical", "degraded": "error", "running": "warning", "unknown": "error"}
+_CAPS = {
+    "start_failed": "critical",
+    "died": "critical",
+    "degraded": "error",
+    "running": "warning",
+    "request_failed": "info",
+}
+_UNCARDED = {
+    "start_failed": "critical",
+    "died": "critical",
+    "degraded": "error",
+    "running": "warning",
+    "unknown": "error",
+}
 
 
 def build(verdicts: Sequence[Verdict], lives: Sequence[Life], source: str, cards: Cards) -> list[Incident]:
@@ -47,7 +59,10 @@ def _facts(verdict: Verdict, lives: Sequence[Life]) -> Facts:
 def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Incident:
     candidate = verdict.candidate
     card = cards.card(candidate.match.card) if candidate and candidate.match else None
-    fields = tuple((name, shorten(redact(value), _MAX_FIELD)) for name, value in (candidate.match.fields if card and candidate and candidate.match else ()))
+    fields = tuple(
+        (name, shorten(redact(value), _MAX_FIELD))
+        for name, value in (candidate.match.fields if card and candidate and candidate.match else ())
+    )
     scope = _scope(verdict, card)
     fingerprint = _digest(*(verdict.key or ("invisible", verdict.outcome)), verdict.life.service)
     advice = personal(card.solutions, dict(fields), facts, verdict.outcome) if card else ()

@@ -1,5 +1,4 @@
-"""
-The lives of a server in a log: each start opens one, and what happened to it decides what an error in it meant.
+"""The lives of a server in a log: each start opens one, and what happened to it decides what an error in it meant.
 
 A log that is appended to over restarts holds many; a log of several containers holds those of each.
 """

@@ -14,8 +14,7 @@ _REPOSITORIES = {"vllm": "https://github.com/vllm-project/vllm", "lmcache": "htt
 
 
 def raised_at(info: ExceptionInfo, card: Card | None, facts: Facts) -> RaisedAt | None:
-    """
-    Return the raise site: the traceback's last frame.
+    """Return the raise site: the traceback's last frame.
 
     pydantic hides the frame of a validator, and a copy may have lost the frames: then the card knows the site, and its
     line where the log names the version.

@@ -1,5 +1,4 @@
-"""
-Takes secrets and prompts out of text, once, where an incident is made: every report and sink gets redacted text only.
+"""Takes secrets and prompts out of text, once, where an incident is made: every report and sink gets redacted text only.
 
 vLLM prints `hf_token` and `api_key` in clear up to at least 0.26; prompts stand in request lines, in error payloads and
 in pydantic's `input_value`.

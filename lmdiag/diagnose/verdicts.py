@@ -58,7 +58,9 @@ def judge(lives: Sequence[Life], match_text: MatchText) -> list[Verdict]:
 def _fold_earlier(verdicts: list[Verdict], visible: list[Verdict]) -> list[Verdict]:
     """Of several failed starts the newest is the one to repair; the ones before it tell what was tried."""
     last = max(visible, key=lambda verdict: verdict.last_line)
-    folded = [item for item in visible if item is not last and item.outcome == "start_failed" and item.life is not last.life]
+    folded = [
+        item for item in visible if item is not last and item.outcome == "start_failed" and item.life is not last.life
+    ]
     last.earlier.extend(folded)
     return [verdict for verdict in verdicts if verdict not in folded]
 
@@ -108,7 +110,10 @@ def _judge_life(life: Life, match_text: MatchText) -> list[Verdict]:
     verdict = Verdict(life, candidate, outcome, _symptoms(candidate, followed, symptoms))
     if candidate is None:
         verdict.evidence = tuple(line for record in life.said[-3:] for line in evidence(record))
-    return [verdict, *_alive(life, [i for i in apart if not i.degraded], [i for i in apart if i.degraded], requests, match_text)]
+    return [
+        verdict,
+        *_alive(life, [i for i in apart if not i.degraded], [i for i in apart if i.degraded], requests, match_text),
+    ]
 
 
 def _without_shutdown(life: Life, others: list[Candidate]) -> tuple[list[Candidate], list[tuple[int, Symptom]]]:
@@ -185,7 +190,11 @@ def _outcome(life: Life, candidate: Candidate | None, symptoms: list[tuple[int, 
 
 def _is_apart(item: Candidate, root: Candidate | None, outcome: str) -> bool:
     """In a server that had been serving, an error well before its death is a matter of its own."""
-    return outcome == "died" and not item.fatal and (root is None or item.last.last_line < root.first.first_line - _NEAR_LINES)
+    return (
+        outcome == "died"
+        and not item.fatal
+        and (root is None or item.last.last_line < root.first.first_line - _NEAR_LINES)
+    )
 
 
 def _collateral(item: Candidate, life: Life) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lmdiag.match.cards import Problem
 from lmdiag.match.matcher import Matcher
 from lmdiag.match.pack import Pack, load_pack
+
 from lmdiag.model import Card, Frame, Match
 
 
@@ -22,7 +23,9 @@ class Library:
         """What is wrong with cards that were therefore left out."""
         return tuple(self.pack.problems)
 
-    def match(self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False) -> Match | None:
+    def match(
+        self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False
+    ) -> Match | None:
         """Return the card that fits an exception best, or None."""
         return self._matcher.match(type, message, frames, truncated=truncated)
 

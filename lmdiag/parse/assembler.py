@@ -1,5 +1,4 @@
-"""
-Puts the lines of many interleaved processes together again: lines in, records and tracebacks out.
+"""Puts the lines of many interleaved processes together again: lines in, records and tracebacks out.
 
 Lines are grouped by container stream and the whole chain of process prefixes, never by file alone. Within a group,
 lines with a record prefix and raw lines (stderr) are read apart, since the two arrive through different buffers and one
@@ -13,13 +12,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from lmdiag.model import Line, Origin, Record, Traceback
-from lmdiag.parse.clean import clean
-from lmdiag.parse.containers import Unwrapper
-from lmdiag.parse.jsonlines import JsonLine, read_json
+from lmdiag.parse.lmcache import LMCacheRecords
+from lmdiag.parse.logical import Logical, LogicalLines
 from lmdiag.parse.messages import continues_message, is_junk
-from lmdiag.parse.prefixes import Prefixed, RecordKey, lmcache_end, read_prefix, unglue
+from lmdiag.parse.prefixes import Prefixed, RecordKey
 from lmdiag.parse.tracebacks import CERTAIN, TracebackReader, opens
-from lmdiag.parse.wrapping import Rejoiner
 
 Event = Record | Traceback
 
@@ -39,16 +36,27 @@ _RANK = re.compile(r"(?:rank|default)?\d+")
 _QUIET = frozenset({"INFO", "DEBUG"})
 _LOUD = frozenset({"ERROR", "CRITICAL"})
 _MAX_TEXT_LINES = 60
-_MAX_LMCACHE_LINES = 400
-_MAX_HELD_LINES = 64
-_MAX_NESTING = 3
+_NOTABLE_WIDTH = 400
+"""Characters of a quiet record that are looked at: what is notable stands at its beginning."""
 _EVIDENCE_LINES = 12
 
 
 class _Group:
     """The open state of one group of lines: the records, or the raw lines, of one chain of prefixes."""
 
-    __slots__ = ("chain", "first", "key", "last", "lines", "pid", "process", "reader", "reader_first", "service", "truncated")
+    __slots__ = (
+        "chain",
+        "first",
+        "key",
+        "last",
+        "lines",
+        "pid",
+        "process",
+        "reader",
+        "reader_first",
+        "service",
+        "truncated",
+    )
 
     def __init__(self, chain: str, service: str) -> None:
         self.chain = chain
@@ -68,8 +76,7 @@ class _Group:
 
 
 class Assembler:
-    """
-    Reassembles one source. `feed` it the lines in their order, `close` it at the end.
+    """Reassembles one source. `feed` it the lines in their order, `close` it at the end.
 
     Bounded: at most `max_groups` groups are open (the one that was silent longest is finished first), and a record
     keeps at most its first 60 lines outside of tracebacks.
@@ -78,149 +85,63 @@ class Assembler:
     def __init__(self, source: str, *, max_groups: int = 256) -> None:
         self._source = source
         self._max_groups = max_groups
-        self._unwrapper = Unwrapper()
-        self._rejoiner = Rejoiner()
+        self._lines = LogicalLines(source)
+        self._lmcache = LMCacheRecords()
         self._groups: OrderedDict[tuple[str, bool], _Group] = OrderedDict()
-        self._partial: dict[str, str] = {}
-        self._lmcache: dict[str, tuple[RecordKey, int]] = {}
-        self._held: list[tuple[str, Prefixed, Line]] | None = None
         self._last_said: dict[str, str] = {}
-        self._last_line = Line(source, 1, 0, "")
         self.records = 0
         self.tracebacks = 0
 
     def feed(self, line: Line) -> Iterator[Event]:
         """Take one line; yield what it finished."""
-        for piece in clean(line.text):
-            for text, where in self._rejoiner.feed(piece, line):
-                yield from self._physical(text, where)
-        self._last_line = line
+        for logical in self._lines.feed(line):
+            for whole in self._lmcache.feed(logical):
+                yield from self._assign(whole)
 
     def close(self) -> Iterator[Event]:
         """Finish everything that is open, in the order of the log."""
-        for text, where in self._rejoiner.close():
-            yield from self._physical(text, where)
-        for stream in list(self._partial):
-            yield from self._join(stream, "", self._last_line, partial=False, depth=0)
-        held, self._held = self._held or [], None
-        for entry in held:
-            yield from self._assign(*entry)
+        for logical in self._lines.close():
+            for whole in self._lmcache.feed(logical):
+                yield from self._assign(whole)
+        for whole in self._lmcache.close():
+            yield from self._assign(whole)
         events = [event for group in self._groups.values() for event in self._finish(group)]
         self._groups.clear()
         yield from sorted(events, key=lambda event: event.origin.first_line)
 
-    # -- one physical line -----------------------------------------------------------------------------------------
-
-    def _physical(self, text: str, line: Line, outer: str = "", depth: int = 0) -> Iterator[Event]:
-        """Take containers off; what one of them cut or enclosed may itself hold another."""
-        stream, text, partial = self._unwrapper.unwrap(text)
-        stream = outer + stream
-        if partial is None and text[:1] == "{" and (found := read_json(text)):
-            yield from self._json(stream, found, line, depth)
-        elif partial is not None:
-            yield from self._join(stream, text, line, partial=partial, depth=depth)
-        else:
-            yield from self._logical(stream, text, line)
-
-    def _json(self, stream: str, found: JsonLine, line: Line, depth: int) -> Iterator[Event]:
-        stream += found.stream
-        if found.record is None:
-            pieces = [piece for part in found.text.split("\n") for piece in clean(part)]
-            for number, piece in enumerate(pieces, 1):
-                yield from self._join(stream, piece, line, partial=found.partial and number == len(pieces), depth=depth)
-            return
-        for text in found.record.text.split("\n"):
-            yield from self._assign(stream, found.record._replace(text=text), line)
-        yield from self._end_record(stream + found.record.chain)
-
-    def _join(self, stream: str, text: str, line: Line, *, partial: bool, depth: int) -> Iterator[Event]:
-        """Join what a container cut (CRI `P` lines, docker's 16 KiB pieces) before looking into it."""
-        text = self._partial.pop(stream, "") + text
-        if partial and len(text) < line_limit(line):
-            if len(self._partial) >= self._max_groups:
-                self._partial.pop(next(iter(self._partial)))
-            self._partial[stream] = text
-        elif depth < _MAX_NESTING:
-            yield from self._physical(text, line, stream, depth + 1)
-        else:
-            yield from self._logical(stream, text, line)
-
-    def _logical(self, stream: str, text: str, line: Line) -> Iterator[Event]:
-        for piece in unglue(text.rstrip()):
-            yield from self._release(stream, read_prefix(piece), line)
-
-    def _release(self, stream: str, prefixed: Prefixed, line: Line) -> Iterator[Event]:
-        """
-        Hold back what follows an LMCache line that has no end mark yet, until its end mark shows that it was one record.
-
-        LMCache prints tokens' text as it is: what looks like a record of another process there is a client's text.
-        """
-        key = prefixed.record
-        starts = key is not None and key.logger == "lmcache"
-        if self._held is not None:
-            if not starts and lmcache_end(prefixed.text) is not None:
-                self._held = None
-                return
-            if not starts and len(self._held) < _MAX_HELD_LINES:
-                self._held.append((stream, prefixed, line))
-                return
-            held, self._held = self._held, None
-            for entry in held:
-                yield from self._assign(*entry)
-        if starts and key and key.level not in _LOUD and lmcache_end(prefixed.text) is None:
-            self._held = []
-        yield from self._assign(stream, prefixed, line)
-
     # -- groups ----------------------------------------------------------------------------------------------------
 
-    def _assign(self, stream: str, prefixed: Prefixed, line: Line) -> Iterator[Event]:
+    def _assign(self, logical: Logical) -> Iterator[Event]:
+        stream, prefixed, line, ends_record = logical
         chain, key = stream + prefixed.chain, prefixed.record
-        if key is not None and key.level in _QUIET and key.logger != "lmcache" and not NOTABLE.search(prefixed.text, 0, 400):
+        if key is not None and key.level in _QUIET and not NOTABLE.search(prefixed.text, 0, _NOTABLE_WIDTH):
             yield from self._quiet(chain, key)
             return
-        prefixed = self._lmcache_record(chain, prefixed)
-        key = prefixed.record
         where = (chain, key is not None)
         group = self._groups.get(where)
+        if key is None and is_junk(prefixed.text):
+            return
         if group is None:
-            if key is None and (not prefixed.text or is_junk(prefixed.text)):
+            if key is None and not prefixed.text:
                 return
             yield from self._evict()
             group = self._groups[where] = _Group(chain, _service(stream))
         else:
             self._groups.move_to_end(where)
-        if not (key is None and is_junk(prefixed.text)):
-            yield from self._feed(group, prefixed, line)
+        yield from self._feed(group, prefixed, line)
+        if ends_record:
+            yield from self._finish(group)
+            group.key = None
 
     def _quiet(self, chain: str, key: RecordKey) -> Iterator[Event]:
         """A record that cannot matter in itself still ends the one before it."""
-        self._lmcache.pop(chain, None)
         group = self._groups.get((chain, True))
         if group is not None and group.key != key and (group.reader is None or group.reader.has_exception):
             yield from self._finish(group)
 
-    def _end_record(self, chain: str) -> Iterator[Event]:
-        if group := self._groups.get((chain, True)):
-            yield from self._finish(group)
-            group.key = None
-
     def _evict(self) -> Iterator[Event]:
         while len(self._groups) >= self._max_groups:
             yield from self._finish(self._groups.popitem(last=False)[1])
-
-    def _lmcache_record(self, chain: str, prefixed: Prefixed) -> Prefixed:
-        """LMCache marks the end of a record, not its lines: raw lines up to the mark belong to the open record."""
-        opened, key = self._lmcache.pop(chain, None), prefixed.record
-        if key is None and opened is not None:
-            key, left = opened
-        elif key is not None and key.logger == "lmcache":
-            left = _MAX_LMCACHE_LINES
-        else:
-            return prefixed
-        end = lmcache_end(prefixed.text)
-        if end is None and left:
-            self._lmcache[chain] = (key, left - 1)
-        return prefixed._replace(record=key, text=prefixed.text[:end])
 
     def _feed(self, group: _Group, prefixed: Prefixed, line: Line) -> Iterator[Event]:
         key, text = prefixed.record, prefixed.text
@@ -242,7 +163,7 @@ class Assembler:
         self._outside(group, text, line)
 
     def _continues(self, group: _Group, key: RecordKey | None, text: str) -> bool:
-        """pydantic's lines behind `vllm serve: error: argument --x: 1 validation error for …` belong to that error."""
+        """Pydantic's lines behind `vllm serve: error: argument --x: 1 validation error for …` belong to that error."""
         if key is not None or not group.lines or not _USAGE.match(group.lines[0]):
             return False
         message = [_USAGE.sub("", group.lines[0]).partition(": ")[2], *group.lines[1:]]
@@ -292,7 +213,9 @@ class Assembler:
         truncated = reader.head_missing or not exceptions or group.truncated
         evidence = tuple(reader.lines[-_EVIDENCE_LINES:])
         origin = self._origin(group, group.reader_first)
-        yield Traceback(origin, exceptions, reader.header, key.level, key.file, key.time, key.logger, truncated, evidence)
+        yield Traceback(
+            origin, exceptions, reader.header, key.level, key.file, key.time, key.logger, truncated, evidence
+        )
 
     def _finish_record(self, group: _Group) -> Iterator[Event]:
         lines, group.lines = group.lines, []
@@ -317,8 +240,3 @@ def _same_record(mine: RecordKey, other: RecordKey) -> bool:
 def _service(stream: str) -> str:
     """Ranks and task numbers name the processes of one server, and a unit's process id changes with each start."""
     return " ".join(re.sub(r"\[\d+\]$", "", name) for name in stream.split() if not _RANK.fullmatch(name))
-
-
-def line_limit(line: Line) -> int:
-    """Return the number of characters up to which a line that a container cut is joined."""
-    return max(1 << 20, len(line.text))

@@ -11,14 +11,13 @@ _ESCAPE = re.compile(
 )
 # Copies keep a colour in other clothes: caret notation of web viewers, U+FFFD for ESC, or ESC lost altogether.
 _COPIED_COLOUR = re.compile(r"(?:\^\[|\ufffd)\[(?:\d{1,3};)*\d{0,3}m|(?<![\w\]\)])\[(?:\d{1,3};)+\d{1,3}m")
-_CONTROL = {code: None for code in (*range(9), 11, 12, *range(14, 32), 127)}
+_CONTROL = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127))
 _HTML = re.compile(r"&(?:quot|#39|#x27|lt|gt|amp);")
 _HTML_TEXT = {"&quot;": '"', "&#39;": "'", "&#x27;": "'", "&lt;": "<", "&gt;": ">", "&amp;": "&"}
 
 
 def clean(text: str) -> list[str]:
-    """
-    Return the readable pieces of one physical line.
+    """Return the readable pieces of one physical line.
 
     A carriage return starts a new piece: a progress bar rewrites its line, and the next record is often glued to it.
     The common line, printable and in one piece, is returned as it is.

@@ -1,5 +1,4 @@
-"""
-Takes off what carried a line here: docker, CRI, compose, journald, kubectl, CI systems, cloud consoles, quoting.
+"""Takes off what carried a line here: docker, CRI, compose, journald, kubectl, CI systems, cloud consoles, quoting.
 
 The outermost form is taken off first, again and again until none fits. What a form says about the origin (a service, a
 pod, a unit, a rank) becomes part of the stream's name, so that two containers in one file never mix.
@@ -11,9 +10,7 @@ import re
 from typing import NamedTuple
 
 _ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
-_KNOWN = (
-    r"(?=\(?(?:[\w:.-]+ )?pid=\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :]|Traceback \(|  +File \"|\[rank\d|\x1b|LMCache)"
-)
+_KNOWN = r"(?=\(?(?:[\w:.-]+ )?pid=\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :]|Traceback \(|  +File \"|\[rank\d|\x1b|LMCache)"
 
 _CRI = re.compile(rf"{_ISO} (stdout|stderr) ([FP]) ?")
 _TIMESTAMP = re.compile(rf"{_ISO}(?: |$)(?:- [\w.… ]+ - [A-Z]+ - )?(?:##\[\w+\])?")
@@ -45,8 +42,7 @@ class Unwrapped(NamedTuple):
 
 
 class Unwrapper:
-    """
-    Unwraps the lines of one source.
+    """Unwraps the lines of one source.
 
     It keeps the labels (stern's pod names, srun's task numbers) that it has seen in front of a certain vLLM line, since
     in front of a bare traceback line alone they could be anything.

@@ -1,5 +1,4 @@
-"""
-Reads one line of JSON: docker's json-file, journald's export, log shippers, and vLLM's own JSON logging.
+"""Reads one line of JSON: docker's json-file, journald's export, log shippers, and vLLM's own JSON logging.
 
 A JSON object either carries a line of text (docker, journald, Loki) or is a record itself (a level, a message, the
 traceback as one string or as a list). Text inside it is never taken for more than text of that one record.
@@ -84,7 +83,9 @@ def _record(found: dict[str, Any], body: str, trace: str) -> Prefixed:
     level = str(_first(found, _LEVEL_KEYS) or "ERROR").upper()
     process, pid = found.get("processName"), found.get("process")
     time = _first(found, _TIME_KEYS)
-    key = RecordKey("json", _LEVELS.get(level, level), None if time is None else str(time), str(found.get("name", "")), 0)
+    key = RecordKey(
+        "json", _LEVELS.get(level, level), None if time is None else str(time), str(found.get("name", "")), 0
+    )
     text = "\n".join(part for part in (body, trace) if part).replace("\r", "")
     return Prefixed(
         f"json {process} {pid} ", str(process) if process else None, pid if isinstance(pid, int) else None, key, text

@@ -42,8 +42,7 @@ def is_junk(text: str) -> bool:
 
 
 def continues_message(message: list[str], blanks: int, text: str, *, in_record: bool) -> bool:
-    """
-    Say whether `text` goes on with an exception's message.
+    """Say whether `text` goes on with an exception's message.
 
     Inside a record everything does. A raw line does if it looks like it: an indented line or a list item, or any prose
     behind the first line of a message that is known to have several.
@@ -59,12 +58,13 @@ def continues_message(message: list[str], blanks: int, text: str, *, in_record: 
     for head, over_blanks in _KNOWN_HEADS:
         if head in message[0]:
             return over_blanks or not blanks
-    return not blanks and (_LIST_ITEM.match(text) is not None or message[-1].rstrip().endswith((":", ",", "(", "[", "{")))
+    return not blanks and (
+        _LIST_ITEM.match(text) is not None or message[-1].rstrip().endswith((":", ",", "(", "[", "{"))
+    )
 
 
 def finish_message(lines: list[str]) -> tuple[str, tuple[str, ...]]:
-    """
-    Join the lines of a message; take pydantic's wrapping off it.
+    """Join the lines of a message; take pydantic's wrapping off it.
 
     Returns the message and its notes. Of a pydantic ValidationError with `Value error, …` the message is what the
     validator raised (the inner error), and what pydantic says around it becomes the note.

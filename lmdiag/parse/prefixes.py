@@ -95,8 +95,7 @@ def lmcache_end(text: str) -> int | None:
 
 
 def unglue(text: str) -> list[str]:
-    """
-    Split a line at record prefixes that stand in its middle because two writes, or a copy, ran together.
+    """Split a line at record prefixes that stand in its middle because two writes, or a copy, ran together.
 
     A client's text can imitate a prefix, so this is done only where that does no harm: behind raw text of the process
     itself, behind a complete access line (whose path uvicorn escapes), or where the prefix is that of the same record

@@ -1,5 +1,4 @@
-"""
-Reads one traceback, line by line, in every form in which Python and those who copy it write one.
+"""Reads one traceback, line by line, in every form in which Python and those who copy it write one.
 
 The reader is told whether a line belongs to the same record as the one before; for raw lines (stderr) only the shape of
 a line tells whether it continues the traceback.
@@ -23,7 +22,9 @@ _IPYTHON = re.compile(rf"(?:\S+)?\s*([A-Z]\w*{_SUFFIX})\s+Traceback \(most recen
 _IPYTHON_FRAME = re.compile(
     r"File (?P<file>\S.*?):(?P<line>\d+), in (?P<function>[\w.<>]+)|(?P<old>/\S+|<ipython-input-\S+>) in (?P<in>[\w.<>]+)"
 )
-_DECORATION = re.compile(r"\s*(?:[\^~]+[\s\^~]*|\.\.\.<\d+ lines>\.\.\.|\[Previous line repeated \d+ more times?\]|[)\]}]+,?)$")
+_DECORATION = re.compile(
+    r"\s*(?:[\^~]+[\s\^~]*|\.\.\.<\d+ lines>\.\.\.|\[Previous line repeated \d+ more times?\]|[)\]}]+,?)$"
+)
 _GUTTER = re.compile(r"\s*\| ?")
 _GROUP_PART = re.compile(r"\s*\+-?\+?-+ (?:\d+|\.\.\.) -+$")
 _GROUP_END = re.compile(r"\s*\+-+$")

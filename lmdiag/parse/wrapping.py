@@ -1,5 +1,4 @@
-"""
-Joins the lines that a terminal wrapped.
+"""Joins the lines that a terminal wrapped.
 
 A copy from a terminal cuts each long line at the terminal's width, in the middle of words, and leaves the rest without a
 prefix. Only then does a line fill the whole width while the next one is bare.

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 
 _ESCAPE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC and their end
-    r"|\x1b[ -/]*[0-~]?"  # two-character ones, and the start of any that has no end
+    # CSI: colours, cursor movement.
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    # OSC, DCS, SOS, PM, APC up to their end; no start may stand inside, or many without an end cost quadratic time.
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"
+    # Two-character ones, and the start of any that has no end.
+    r"|\x1b[ -/]*[0-~]?"
 )
 _BREAK = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _REMOVED = re.compile(

@@ -38,6 +38,7 @@ _CONFIDENCE = {
     "embedded": "the card's message stands inside a longer one",
     "partial": "the log cut the message off, so the card may be the wrong one",
 }
+_TITLE_LIMIT = 200
 _MESSAGE_LIMITS = (1000, 20_000)
 _MESSAGE_LINES = (12, 200)
 
@@ -67,10 +68,11 @@ def compact_block(incident: Incident) -> Block:
 def _head(incident: Incident, *, verbose: bool) -> list[Block]:
     outcome = OUTCOMES.get(incident.outcome, incident.outcome)
     first = [Span(incident.severity.upper(), incident.severity), Span("  " + outcome, "strong")]
-    title = [Span("  ", "strong"), Span(incident.title, "strong")]
-    blocks = [Block("title", (*first, *title))]
-    if incident.root:
-        blocks.append(_message(message_of(incident.root.type, incident.root.message), verbose=verbose))
+    message = message_of(incident.root.type, incident.root.message) if incident.root else ""
+    title = "" if incident.title == message else clip(first_line(incident.title), _TITLE_LIMIT)
+    blocks = [Block("title", (*first, Span("  " + title, "strong")))]
+    if message:
+        blocks.append(_message(message, verbose=verbose))
     blocks += [field("Where", *_where(incident)), *_seen(incident)]
     if incident.raised_at:
         blocks.append(field("Raised at", *raised_at(incident.raised_at)))
@@ -130,6 +132,7 @@ def _no_card(incident: Incident, *, verbose: bool) -> list[Block]:
     facts = section("The server", facts_blocks(incident, None, verbose=verbose))
     if incident.root is None or not incident.root.message:
         return facts
-    command = f"lmdiag cards new {shell_quoted(first_line(incident.root.message)[:200])}"
+    message = first_line(incident.root.message)[:200]
+    command = f"lmdiag cards new {'-- ' if message.startswith('-') else ''}{shell_quoted(message)}"
     blocks = [*paragraphs("To write one, start from the message:"), Block("code", (Span(command, "strong"),))]
     return [*section("No card for this error yet", blocks), *facts]

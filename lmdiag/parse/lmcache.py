@@ -1,0 +1,63 @@
+"""LMCache's records: it prefixes only their first line, and marks their end with ` (file.py:172:lmcache.module)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lmdiag.parse.logical import Logical
+from lmdiag.parse.prefixes import RecordKey, lmcache_end
+
+_MAX_RECORD_LINES = 400
+_MAX_HELD_LINES = 64
+_LOUD = frozenset({"ERROR", "CRITICAL"})
+
+
+class LMCacheRecords:
+    """Gives the raw lines of an LMCache record their record, up to its end mark."""
+
+    def __init__(self, *, max_open: int = 256) -> None:
+        self._open: dict[str, tuple[RecordKey, int]] = {}
+        self._max_open = max_open
+        self._held: list[Logical] | None = None
+
+    def feed(self, logical: Logical) -> Iterator[Logical]:
+        """Take one line; yield it, and what waited for it, with its record.
+
+        Behind a quiet LMCache line that lacks its end mark everything is held back until the mark shows that it was one
+        record: LMCache prints tokens' text as it is, and what looks like another process's record there is a client's.
+        """
+        key, text = logical.prefixed.record, logical.prefixed.text
+        starts = key is not None and key.logger == "lmcache"
+        ends = lmcache_end(text) is not None
+        if self._held is not None:
+            if not starts and ends:
+                self._held = None
+                return
+            if not starts and len(self._held) < _MAX_HELD_LINES:
+                self._held.append(logical)
+                return
+            yield from self.close()
+        if starts and not ends and key is not None and key.level not in _LOUD:
+            self._held = []
+        yield self._with_record(logical)
+
+    def close(self) -> Iterator[Logical]:
+        """Yield what was held back for a mark that did not come."""
+        held, self._held = self._held or [], None
+        for logical in held:
+            yield self._with_record(logical)
+
+    def _with_record(self, logical: Logical) -> Logical:
+        prefixed = logical.prefixed
+        chain = logical.stream + prefixed.chain
+        opened, key = self._open.pop(chain, None), prefixed.record
+        if key is None and opened is not None:
+            key, left = opened
+        elif key is not None and key.logger == "lmcache":
+            left = _MAX_RECORD_LINES
+        else:
+            return logical
+        end = lmcache_end(prefixed.text)
+        if end is None and left and len(self._open) < self._max_open:
+            self._open[chain] = (key, left - 1)
+        return logical._replace(prefixed=prefixed._replace(record=key, text=prefixed.text[:end]))
