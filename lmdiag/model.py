@@ -263,7 +263,8 @@ class Incident(NamedTuple):
     fields: tuple[tuple[str, str], ...]
     facts: Facts
     advice: tuple[Advice, ...]
-    count: int
+    occurrences: int
+    """How often it happened: once for each process and life of a server, or for each request. In JSON: count."""
     processes: tuple[str, ...]
     first_seen: str | None
     last_seen: str | None

@@ -94,7 +94,7 @@ MATCHED = Incident(
         Advice("Set `use_layerwise` to `false`.", (("lmcache.use_layerwise", "false"),), "safe"),
         Advice("Serve without LMCache.", (("--kv-transfer-config", "{}"), ("VLLM_X", "a b")), "disruptive"),
     ),
-    count=3,
+    occurrences=3,
     processes=("Worker_TP0", "Worker_TP1"),
     first_seen="12-01 02:00:00",
     last_seen="12-01 02:00:05",
@@ -111,11 +111,11 @@ UNMATCHED = MATCHED._replace(
 )  # fmt: skip
 
 HIDDEN = UNMATCHED._replace(
-    title="The engine core failed", cause_visible=False, root=None, raised_at=None, count=1, processes=()
+    title="The engine core failed", cause_visible=False, root=None, raised_at=None, occurrences=1, processes=()
 )
 
 REQUEST = UNMATCHED._replace(
-    severity="info", scope="request", outcome="request_failed", count=12,
+    severity="info", scope="request", outcome="request_failed", occurrences=12,
     root=Root("ValueError", "max_tokens must be at least 1, got 0.", "APIServer", 1),
 )  # fmt: skip
 

@@ -28,7 +28,7 @@ PLAIN_SHAPES = {shape.name: shape.log for shape in SHAPES if shape.name not in (
 def essence(incidents: list[Incident]) -> list[tuple[object, ...]]:
     """What must not depend on the transport: all but places in the file, and names of the processes that Ray adds."""
     return [
-        (item.card, item.severity, item.scope, item.outcome, item.cause_visible, item.count, item.symptoms and len(item.symptoms),
+        (item.card, item.severity, item.scope, item.outcome, item.cause_visible, item.occurrences, item.symptoms and len(item.symptoms),
          item.root and (item.root.type, item.root.message), item.facts, item.fields, item.raised_at)
         for item in incidents
     ]  # fmt: skip

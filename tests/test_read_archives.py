@@ -10,12 +10,13 @@ import os
 import sys
 import tempfile
 import threading
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmdiag.errors import InputError
@@ -49,6 +50,7 @@ def put(path: Path, data: bytes) -> str:
 
 
 @kinds
+@settings(deadline=None)
 @given(parts=st.lists(st.binary(max_size=300), min_size=1, max_size=4), block=st.integers(1, 70))
 def test_members_one_after_another_equal_the_plain_text(kind: str, parts: list[bytes], block: int) -> None:
     parts[0] = b"=" + parts[0]  # no byte order mark
@@ -75,11 +77,11 @@ def test_a_cut_archive_gives_what_came_before(kind: str, share: float, tmp_path:
     assert f"a.log: {kind} stream breaks off after {len(data)} decompressed bytes; what came before" in str(error)
 
 
-def test_a_cut_gzip_gives_all_that_zlib_can_decompress(tmp_path: Path) -> None:
-    import zlib
-
-    packed = gzip.compress(TEXT)[:20_000]
-    data, error = read(open_bytes(put(tmp_path / "a", packed)))
+@pytest.mark.parametrize("block", [3, 1 << 18])
+@pytest.mark.parametrize("text", [TEXT[:60_000], b"x" * 50_000])
+def test_a_cut_gzip_gives_all_that_zlib_can_decompress(text: bytes, block: int, tmp_path: Path) -> None:
+    packed = gzip.compress(text)[:-12]
+    data, error = read(open_bytes(put(tmp_path / "a", packed)), block)
     assert data == zlib.decompressobj(31).decompress(packed)
     assert error
 
@@ -98,8 +100,9 @@ def test_a_damaged_archive_gives_what_came_before(kind: str, tmp_path: Path) -> 
 
 
 @kinds
+@settings(deadline=None, max_examples=15)
 @given(data=st.data())
-def test_any_damage_gives_a_beginning_of_the_text_that_no_block_size_changes(kind: str, data: st.DataObject) -> None:
+def test_what_damage_leaves_depends_on_no_block_size(kind: str, data: st.DataObject) -> None:
     packed = bytearray(PACK[kind](TEXT[:30_000]))
     packed[data.draw(st.integers(12, len(packed) - 1))] ^= data.draw(st.integers(1, 255))
     with tempfile.TemporaryDirectory() as directory:
@@ -130,19 +133,22 @@ def test_zstd_without_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_foreign_archive_names_the_tool(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not read zip; try: unzip -p .*a.log | lmdiag scan -"):
+    with pytest.raises(InputError, match=r"does not read zip; try: unzip -p .*a\.log \| lmdiag scan -"):
         open_bytes(put(tmp_path / "a.log", b"PK\x03\x04rest of it"))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
+@settings(deadline=None)
 @given(text=st.text(max_size=200), block=st.integers(1, 70))
 def test_byte_order_marks(encoding: str, text: str, block: int) -> None:
-    data = ("\ufeff" if encoding == "utf-16-be" else "").encode(encoding) + text.encode(encoding)
+    mark = "\ufeff" if encoding == "utf-16-be" else ""  # the other two write their own
+    data = (mark + text).encode(encoding)
     with tempfile.TemporaryDirectory() as directory:
         for packed in (data, gzip.compress(data)):
             assert read(open_bytes(put(Path(directory) / "a", packed)), block) == (text.encode(), None)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_broken_utf16_is_never_lost_in_silence(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -187,7 +193,7 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("blocking", [True, False])
 def test_a_pipe_gives_what_it_holds_without_waiting_for_more(
-    blocking: bool,  # noqa: FBT001
+    blocking: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reading, writing = os.pipe()

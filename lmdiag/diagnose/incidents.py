@@ -84,7 +84,7 @@ def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Inci
         fields=fields,
         facts=facts,
         advice=advice,
-        count=max(candidate.count if candidate else 1, verdict.lives),
+        occurrences=max(candidate.count if candidate else 1, verdict.lives),
         processes=tuple(candidate.processes[:_MAX_PROCESSES]) if candidate else (),
         first_seen=first_seen,
         last_seen=last_seen,

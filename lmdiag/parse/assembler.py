@@ -26,6 +26,7 @@ NOTABLE = re.compile(
     r"model   \S|Starting vLLM|hybrid kv cache|SIGINT|SIGTERM|Available KV cache|died unexpectedly|degraded mode|"
     r"fatal signal|Failed core proc|See stack trace|See root cause"
 )
+_CHATTER = ("Engine 0", "Avg prompt throughput", "Received request", "Added request", "Finished request", "Aborted request", "Request ")
 _RAW_NOTABLE = re.compile(
     r"Process \S+:$|Exception ignored in|Killed$|Segmentation fault|Fatal Python error|\$ (?:\S+ )*vllm serve |"
     r"Runner failed with exception|.{0,80}LMCache v\d"
@@ -114,7 +115,7 @@ class Assembler:
     def _assign(self, logical: Logical) -> Iterator[Event]:
         stream, prefixed, line, ends_record = logical
         chain, key = stream + prefixed.chain, prefixed.record
-        if key is not None and key.level in _QUIET and not NOTABLE.search(prefixed.text, 0, _NOTABLE_WIDTH):
+        if key is not None and key.level in _QUIET and not _is_notable(prefixed.text):
             yield from self._quiet(chain, key)
             return
         where = (chain, key is not None)
@@ -230,6 +231,13 @@ class Assembler:
             yield Record(origin, "ERROR", "", text, None, "argparse", group.truncated)
         elif _RAW_NOTABLE.match(text) or NOTABLE.search(text, 0, 400):
             yield Record(origin, "", "", text, None, "bare", group.truncated)
+
+
+def _is_notable(text: str) -> bool:
+    """Say whether a quiet record may matter. What a serving server says all the time is ruled out first."""
+    if text[:1].isdigit() or text.startswith(_CHATTER):
+        return False
+    return NOTABLE.search(text, 0, _NOTABLE_WIDTH) is not None
 
 
 def _same_record(mine: RecordKey, other: RecordKey) -> bool:

@@ -30,6 +30,10 @@ _RAY_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\](?: \(Ray dedupl
 _ACCESS = re.compile(r'INFO: +\S+ - "[^"]*" \d{3}(?= |$)')
 
 
+_STARTS = frozenset("(DIWEC")
+_MAX_CHAINS = 1024
+
+
 class RecordKey(NamedTuple):
     """What all physical lines of one record have in common."""
 
@@ -56,15 +60,32 @@ class Prefixed(NamedTuple):
 def read_prefix(text: str) -> Prefixed:
     """Split a line into process prefixes, record prefix and the text behind them. Text is never looked into."""
     chain, process, pid = "", None, None
-    if "pid=" in text[:60] and (hit := _CHAIN.match(text)):
-        chain = hit.group()
-        if inner := _INNERMOST.search(chain):
-            process, pid = inner.group(1).strip() or None, int(inner.group(2))
-        text = text[hit.end() :]
+    if "pid=" in text[:60]:
+        chain, process, pid = _chain(text)
+        text = text[len(chain) :]
     if text.endswith(("across cluster]", "log-deduplication for more options.)", "options.)")):
         text = _RAY_REPEATED.sub("", text)
     key, start = _record(text)
     return Prefixed(chain, process, pid, key, text[start:] if start else text)
+
+
+_known_chains: dict[str, tuple[str, str | None, int | None]] = {}
+"""Chains that stand alone in front of a line, by their text: a log has a few, on millions of lines."""
+
+
+def _chain(text: str) -> tuple[str, str | None, int | None]:
+    end = text.find(") ") + 2
+    known = _known_chains.get(text[:end])
+    if known is not None and text[end : end + 1] != "(":
+        return known
+    hit = _CHAIN.match(text)
+    if hit is None:
+        return "", None, None
+    inner = _INNERMOST.search(hit.group())
+    found = (hit.group(), (inner.group(1).strip() or None) if inner else None, int(inner.group(2)) if inner else None)
+    if len(_known_chains) < _MAX_CHAINS:
+        _known_chains[found[0]] = found
+    return found
 
 
 def _record(text: str) -> tuple[RecordKey | None, int]:
@@ -90,7 +111,7 @@ def _record(text: str) -> tuple[RecordKey | None, int]:
 
 def lmcache_end(text: str) -> int | None:
     """Return where the ` (file.py:172:lmcache.module)` at the end of an LMCache record begins, or None."""
-    hit = _LMCACHE_END.search(text)
+    hit = _LMCACHE_END.search(text) if text.endswith(")") and ".py:" in text else None
     return hit.start() if hit else None
 
 
@@ -101,10 +122,11 @@ def unglue(text: str) -> list[str]:
     itself, behind a complete access line (whose path uvicorn escapes), or where the prefix is that of the same record
     once more; and never inside a Python string literal. A line that goes on behind an access line is a flattened copy.
     """
-    if "pid=" not in text and ".py:" not in text:
+    own = _GLUED.match(text) if text[:1] in _STARTS else None
+    position = own.end() if own else 1
+    if text.find(".py:", position) < 0 and text.find("pid=", position if own else 60) < 0:
         return [text]
-    own = _GLUED.match(text)
-    start, position, flattened = 0, own.end() if own else 1, False
+    start, flattened = 0, False
     pieces: list[str] = []
     while hit := _GLUED.search(text, position):
         position = hit.end()

@@ -129,23 +129,20 @@ class Archive(RawReader):
     def _salvage(self) -> bytes:
         """Recover what the decoder had decompressed in the call that failed, and dropped.
 
-        Decoders can neither be copied nor asked, so the member is decompressed again, the last chunk byte by byte.
-        A pipe cannot be read twice: there, at most one block is lost.
+        Decoders can neither be copied nor asked, so the member is decompressed again, from the last bytes that were
+        given on in the smallest steps. A pipe cannot be read twice: there, at most one block is lost.
         """
-        if not os.path.isfile(self._file.path):
-            return b""
-        known = self._given - self._member_given
         out = bytearray()
-        try:
-            for data in self._again():
-                known, data = max(known - len(data), 0), data[known:]
-                out += data
-        except (self._codec.error, OSError):
-            pass
+        if os.path.isfile(self._file.path):
+            try:
+                for data in self._again(self._given - self._member_given):
+                    out += data
+            except (self._codec.error, OSError):
+                pass  # the error that is salvaged from
         return bytes(out)
 
-    def _again(self) -> Iterator[bytes]:
-        """Decompress the member from its start, up to the error that the decoder raises again."""
+    def _again(self, known: int) -> Iterator[bytes]:
+        """Decompress the member but for its `known` first bytes, up to the error that the decoder raises again."""
         decoder = self._codec.decoder()
         with open(self._file.path, "rb") as file:
             file.seek(self._member)
@@ -153,7 +150,11 @@ class Archive(RawReader):
                 ahead = self._chunk - file.tell()
                 data = file.read(min(ahead, _CHUNK) if ahead > 0 else 1)
                 if not data:
-                    return
-                yield decoder.decompress(data, _CHUNK)
-                while not decoder.eof and not decoder.needs_input:
-                    yield decoder.decompress(b"", _CHUNK)
+                    return  # it has shrunk
+                while data or not (decoder.eof or decoder.needs_input):
+                    out = decoder.decompress(data, min(known, _CHUNK) or 1)
+                    data = b""
+                    if known:
+                        known -= len(out)
+                    else:
+                        yield out

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 import sys
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import Any, Protocol
 
 from lmdiag.errors import InputError
 
@@ -112,9 +111,10 @@ def _open_file(path: str) -> Opened:
 def _open_stdin() -> Opened:
     if sys.stdin is None:
         raise InputError("-: standard input is closed; name a file, or pipe a log in")
-    # readinto1 returns what a pipe holds now; readinto would wait until the whole block is full.
-    buffer = cast("io.BufferedReader", sys.stdin.buffer)
-    return buffer.readinto1, _keep_open
+    # Unbuffered: BufferedReader.readinto1 waits for more though it holds some, and read1 cannot tell "none yet" from
+    # the end. Nothing else reads standard input, so its buffer is empty.
+    raw: Any = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    return raw.readinto, _keep_open
 
 
 def _keep_open() -> None:

@@ -60,7 +60,7 @@ def compact_block(incident: Incident) -> Block:
     """One or two lines for what nobody needs to act on: a client's mistake, a remark."""
     quoted = message_of(incident.root.type, incident.root.message) if incident.root else incident.title
     what = Span(incident.title, "") if incident.card else Span(clip(first_line(quoted), 90), "log")
-    times = f"{counted(incident.count, 'time')}, " if incident.count > 1 else ""
+    times = f"{counted(incident.occurrences, 'time')}, " if incident.occurrences > 1 else ""
     named = [Span(", card "), Span(incident.card, "raw")] if incident.card else []
     return bullet(what, Span(f" ({times}"), Span(place_of(incident), "raw"), *named, Span(")"))
 
@@ -100,10 +100,10 @@ def _where(incident: Incident) -> list[Span]:
 def _seen(incident: Incident) -> list[Block]:
     """How often, in which processes, and when; nothing where that would only repeat the line above."""
     spans: list[Span] = []
-    if incident.count > 1 or len(incident.processes) > 1:
+    if incident.occurrences > 1 or len(incident.processes) > 1:
         shown = incident.processes[:8]
         more = f" and {len(incident.processes) - 8} more" if len(incident.processes) > len(shown) else ""
-        spans = [Span(counted(incident.count, "time")), *([Span(", in ")] if shown else [])]
+        spans = [Span(counted(incident.occurrences, "time")), *([Span(", in ")] if shown else [])]
         for index, process in enumerate(shown):
             spans += [Span(", ")] * (index > 0) + [Span(process, "raw")]
         spans.append(Span(more))

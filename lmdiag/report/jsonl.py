@@ -36,7 +36,7 @@ def incident_object(incident: Incident) -> dict[str, object]:
         "fields": dict(incident.fields),
         "facts": _facts(incident.facts),
         "advice": [_advice(advice) for advice in incident.advice],
-        "count": incident.count,
+        "count": incident.occurrences,
         "processes": list(incident.processes),
         "first_seen": incident.first_seen,
         "last_seen": incident.last_seen,

@@ -1,0 +1,87 @@
+"""The shipped cards: each is valid, complete, recognises its own samples, and no other card does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lmdiag.match.cards import load_card, load_cards
+from lmdiag.match.matcher import Matcher
+from lmdiag.match.pack import INDEX, build_index
+from lmdiag.match.templates import Template
+from lmdiag.model import Card, Frame, Match
+
+RULES = Path(__file__).parent.parent / "rules"
+PATHS = sorted(RULES.rglob("*.toml"))
+FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+EXCEPTION = re.compile(r"(?:^|[\s\]])(?:\w+\.)*([A-Z]\w*(?:Error|Exception)): ")
+
+each_card = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
+
+
+@pytest.fixture(scope="module")
+def cards() -> dict[str, Card]:
+    return {card.id: card for card in load_cards(str(RULES))[0]}
+
+
+def error_line(card: Card, log: str) -> tuple[str | None, str]:
+    """The type, if it is there, and the message on the last line that has the first words of one of the card's templates."""
+    heads = [next(filter(str.strip, Template(rule.message).literals)).strip() for rule in card.rules]
+    lines = [line for line in log.split("\n") if any(head in line for head in heads)]
+    assert lines, f"no line of the sample has one of {heads}"
+    kind = EXCEPTION.search(lines[-1])
+    start = kind.end() if kind else min(lines[-1].index(head) for head in heads if head in lines[-1])
+    return kind and kind.group(1), lines[-1][start:]
+
+
+def matched(cards: list[Card], card: Card, log: str) -> Match | None:
+    """What a matcher of these cards says to the sample's error line; a line of a longer message is a cut one."""
+    name, message = error_line(card, log)
+    frames = [Frame(file, int(line), function) for file, line, function in FRAME.findall(log)]
+    return Matcher(rule for item in cards for rule in item.rules).match(name, message, frames, truncated=True)
+
+
+def test_there_are_cards_and_they_agree_with_each_other() -> None:
+    found, problems = load_cards(str(RULES))
+    assert list(map(str, problems)) == []
+    assert len(found) == len(PATHS) > 0
+
+
+@each_card
+def test_a_card_is_valid_and_complete(path: Path) -> None:
+    card, problems = load_card(str(path))
+    assert list(map(str, problems)) == []
+    assert card is not None
+    missing = [
+        name
+        for name in ("tags", "related", "references", "example_before", "example_after", "verify")
+        if not getattr(card, name)
+    ]
+    assert missing == []
+
+
+@each_card
+def test_the_error_line_of_each_sample_gives_this_card(path: Path, cards: dict[str, Card]) -> None:
+    card = cards[path.stem]
+    found = [matched([*cards.values()], card, sample.log) for sample in card.samples]
+    assert [match and match.card for match in found] == [card.id] * len(card.samples)
+
+
+@each_card
+def test_no_other_card_claims_a_sample(path: Path, cards: dict[str, Card]) -> None:
+    card = cards[path.stem]
+    others = [item for item in cards.values() if item is not card]
+    assert [matched(others, card, sample.log) for sample in card.samples] == [None] * len(card.samples)
+
+
+@each_card
+def test_related_cards_exist(path: Path, cards: dict[str, Card]) -> None:
+    assert set(cards[path.stem].related) <= cards.keys() - {path.stem}
+
+
+def test_the_index_is_fresh() -> None:
+    """`python -m lmdiag.match.pack rules` makes it again."""
+    found, _ = load_cards(str(RULES))
+    assert (RULES / INDEX).read_bytes() == build_index(found, str(RULES))
