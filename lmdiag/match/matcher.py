@@ -14,7 +14,7 @@ from lmdiag.model import Frame, Match, MatchRule
 
 _PREFIX = 16
 _CUT = ("...", "…")
-_RANKS = {"exact": 0, "embedded": 0, "partial": 2}
+_RANKS = {"exact": 0, "embedded": 1, "partial": 2}
 _MIN_EMBEDDED_LENGTH = 25
 _MIN_EMBEDDED_WORDS = 3
 """A template with less literal text may stand inside a longer message by chance."""
