@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TextIO
+from collections.abc import Sequence
+from typing import Any, TextIO
 
 from lmdiag.config import ScanConfig
 from lmdiag.errors import InputError, UsageError
 from lmdiag.match.library import Library, open_library
 from lmdiag.model import SEVERITIES, Incident, Summary
 from lmdiag.pipeline import Pipeline
-from lmdiag.read.archives import open_bytes
-from lmdiag.read.files import size
+from lmdiag.read.archives import open_bytes, size
 from lmdiag.read.lines import LineReader
 from lmdiag.read.paths import Input, expand, rotated_siblings
 
@@ -81,11 +78,11 @@ def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
     inputs = with_rotated(expansion.inputs) if config.rotated else expansion.inputs
     if not inputs and not expansion.errors:
         raise UsageError(f"no log found in {', '.join(config.paths)}; name the files themselves to have them read")
-    with _progress(config, inputs, err) as advance:
-        for entry in inputs:
-            if tally.interrupted:
-                break
-            _scan_input(entry, library, tally, advance, err)
+    progress = _Progress(config, inputs, err)
+    for entry in inputs:
+        if not tally.interrupted:
+            _scan_input(entry, library, tally, progress, err)
+    progress.stop()
     _print_report(config, library, tally, out)
     return _exit_code(config, tally)
 
@@ -101,7 +98,7 @@ def with_rotated(inputs: Sequence[Input]) -> tuple[Input, ...]:
     return tuple(found)
 
 
-def _scan_input(entry: Input, library: Library, tally: _Tally, advance: Callable[[int], None], err: TextIO) -> None:
+def _scan_input(entry: Input, library: Library, tally: _Tally, progress: _Progress, err: TextIO) -> None:
     pipeline = Pipeline(entry.source, library)
     try:
         raw = open_bytes(entry.path)
@@ -109,7 +106,7 @@ def _scan_input(entry: Input, library: Library, tally: _Tally, advance: Callable
         _report(error, tally, err, entry.source)
         return
     with raw:
-        reader = LineReader(entry.source, raw, on_bytes=advance)
+        reader = LineReader(entry.source, raw, on_bytes=progress.at)
         feed = pipeline.feed
         try:
             for line in reader:
@@ -119,6 +116,7 @@ def _scan_input(entry: Input, library: Library, tally: _Tally, advance: Callable
         except KeyboardInterrupt:
             tally.interrupted = True
         tally.add(pipeline, reader)
+    progress.finished(entry.path)
 
 
 def _report(error: InputError, tally: _Tally, err: TextIO, source: str = "") -> None:
@@ -163,19 +161,37 @@ def _exit_code(config: ScanConfig, tally: _Tally) -> int:
     return EXIT_FOUND if found and not config.exit_zero else EXIT_NOTHING
 
 
-@contextmanager
-def _progress(config: ScanConfig, inputs: Sequence[Input], err: TextIO) -> Iterator[Callable[[int], None]]:
-    """Show how far the reading is, on a terminal and for large inputs only; stdin has no known size."""
-    total = (
-        sum(size(entry.path) or 0 for entry in inputs if entry.path != "-") if config.progress and err.isatty() else 0
-    )
-    if total < PROGRESS_FROM or os.environ.get("TERM") == "dumb":
-        yield lambda count: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+class _Progress:
+    """How far the reading is, on a terminal and for large inputs only; standard input has no known size."""
 
-    columns = (BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda count: progress.update(task, advance=count)
+    def __init__(self, config: ScanConfig, inputs: Sequence[Input], err: TextIO) -> None:
+        wanted = config.progress and err.isatty() and os.environ.get("TERM") != "dumb"
+        self._sizes = [size(entry.path) or 0 for entry in inputs if entry.path != "-"] if wanted else []
+        self._done = 0
+        self._bar: Any = None
+        if sum(self._sizes) >= PROGRESS_FROM:
+            self._start(err)
+
+    def _start(self, err: TextIO) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+        columns = (BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=Console(file=err), transient=True)
+        self._bar.start()
+        self._task = self._bar.add_task("", total=sum(self._sizes))
+
+    def at(self, position: int) -> None:
+        """Show the position in the input that is being read, in bytes of its file."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._done + position)
+
+    def finished(self, path: str) -> None:
+        """Count an input as read."""
+        if self._bar is not None and path != "-":
+            self._done += size(path) or 0
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()

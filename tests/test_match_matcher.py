@@ -68,8 +68,8 @@ def test_the_longest_literal_text_wins_then_fewer_holes_then_the_id() -> None:
     message = "cannot load model opt from disk"
     general, special = rule("a", "cannot load {what}"), rule("z", "cannot load model {model} from disk")
     assert card_of(Matcher([general, special]).match(None, message, ())) == "z"
-    two, one = rule("a", "cannot load {a} opt {b} disk"), rule("z", "cannot load mod{x} opt disk")
-    assert card_of(Matcher([two, one]).match(None, "cannot load model opt disk", ())) == "z"
+    two, one = rule("a", "load {a} cd {b}"), rule("z", "load ab{x}ef")
+    assert card_of(Matcher([two, one]).match(None, "load ab cd ef", ())) == "z"
     same = [rule("b", "cannot load model {x} from disk"), rule("a", "cannot load model {y} from disk")]
     assert card_of(Matcher(same).match(None, message, ())) == "a"
 
@@ -82,6 +82,11 @@ def test_a_prefix_inside_the_message_is_embedded_but_a_short_template_is_not_loo
     )
     assert matcher.match("ValueError", prefix + "bad fp8 given", ()) is None
     assert matcher.match("ValueError", prefix + "x" * 40 + " 1 yy", ()) is None
+
+
+def test_a_message_in_quotes_is_found_though_its_outer_words_are_glued_to_them() -> None:
+    wrapped = f"Worker failed with error '{LONG.format(length=9)}', please check the stack trace"
+    assert Matcher([rule("a", LONG)]).match(None, wrapped, ()) == Match("a", (("length", "9"),), "embedded")
 
 
 def test_a_cut_message_is_partial_only_where_it_says_so() -> None:
@@ -129,9 +134,9 @@ def synthetic(count: int) -> list[MatchRule]:
 def best(times: int, work: Callable[[], object]) -> float:
     taken = []
     for _ in range(times):
-        start = time.perf_counter()
+        start = time.process_time()
         work()
-        taken.append(time.perf_counter() - start)
+        taken.append(time.process_time() - start)
     return min(taken)
 
 

@@ -28,7 +28,7 @@ _SYMPTOM_MESSAGES = tuple(
         r"Engine loop has died",
         r"Call to \w+ method failed: (?P<message>.*)",
         r"Error in model execution(?: \(input dumped to [^)]*\))?: (?P<message>.*)",
-        r"Worker proc \S+ died unexpectedly \(exit code: (?:0|None)\)",
+        r"Worker proc \S+ died unexpectedly \(exit code: (?:\d+|None)\)",
         r"cancelled$",
         r"'\w*Executor' object has no attribute '(?:workers|io_thread_pool|shutdown_event)'",
         r"Executor failed\.",

@@ -19,6 +19,7 @@ _MAX_LIVES = 200
 _MAX_SAID = 40
 _MAX_SYMPTOMS = 60
 _KILLED = re.compile(r"Worker proc (\S+) died unexpectedly \(exit code: -\d+\)")
+_GONE = re.compile(r"Worker proc (\S+) died unexpectedly \(exit code: None\)")
 _LMCACHE_HEAD = re.compile(r"Failed to initialize LMCacheManager components: ")
 _LMCACHE_TAIL = re.compile(r"\.? System will operate in degraded mode \(recompute\)\.?\s*$")
 _TAIL_ONLY = re.compile(r"^\.? ?System will operate in degraded mode")
@@ -82,6 +83,8 @@ class Diagnoser:
         if _KILLED.match(text):
             life.killed = life.killed or record
             return
+        if _GONE.match(text):
+            life.gone = life.gone or record
         if record.logger == "argparse":
             self._usage_error(life, record)
             return

@@ -39,6 +39,9 @@ class Life:
         self.quoted: list[tuple[int, Quoted, str | None]] = []
         self.said: list[Record] = []
         self.killed: Record | None = None
+        """A worker that a signal ended (negative exit code)."""
+        self.gone: Record | None = None
+        """A worker that had gone before its exit code could be read."""
         self.first_symptom: int | None = None
         self.last_line = first_line
         self.degraded_since: int | None = None
@@ -47,6 +50,18 @@ class Life:
     def failing(self) -> bool:
         """Whether anything beyond a client's mistake has been seen in it."""
         return bool(self.symptoms or self.killed) or any(not item.request for item in self.candidates.values())
+
+    def settle(self) -> None:
+        """Take a worker that had gone for killed, if the server was serving and nothing went wrong before.
+
+        After a worker's own exception vLLM often finds no exit code either.
+        """
+        if self.killed is not None or self.gone is None or self.ready is None:
+            return
+        line = self.gone.origin.first_line
+        before = [item for item in self.candidates.values() if not item.request and item.first.first_line < line]
+        if self.ready < line and not before:
+            self.killed = self.gone
 
     def starts_anew(self, record: Record) -> bool:
         """Whether a record opens the next life. The lines of one start are several, each of its own kind."""

@@ -8,7 +8,8 @@ from lmdiag.diagnose.advice import version_key
 from lmdiag.model import Card, ExceptionInfo, Facts, Frame, RaisedAt, RaiseSite
 
 _PACKAGE = re.compile(r"(?:site-packages|dist-packages)[/\\]((\w+)[/\\].*)$")
-_CHECKOUT = re.compile(r"(?:^|[/\\])((vllm|lmcache)[/\\](?!.*[/\\]vllm[/\\]).*)$")
+# The first such directory is the package; a checkout is often called like the package inside it (vllm/vllm/…).
+_CHECKOUT = re.compile(r"(?:^|[/\\])((vllm|lmcache)[/\\](?!\2[/\\]).*)$")
 _RELEASE = re.compile(r"\d+\.\d+\.\d+(?:\.post\d+)?$")
 _REPOSITORIES = {"vllm": "https://github.com/vllm-project/vllm", "lmcache": "https://github.com/LMCache/LMCache"}
 

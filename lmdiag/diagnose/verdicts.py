@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from lmdiag.diagnose.candidates import Candidate, evidence
+from lmdiag.diagnose.candidates import Candidate, candidate_key, evidence
 from lmdiag.diagnose.lives import Life
-from lmdiag.model import ExceptionInfo, Match, Record, Symptom
+from lmdiag.model import ExceptionInfo, Match, Origin, Record, Symptom
 
 _NEAR_LINES = 100
 """A request that failed this close to the engine's death failed because of it."""
@@ -33,8 +33,6 @@ class Verdict:
     @property
     def key(self) -> tuple[str, str] | None:
         """What two lives that failed alike have in common; None where the cause cannot be seen."""
-        from lmdiag.diagnose.candidates import candidate_key
-
         return candidate_key(self.candidate.info, self.candidate.match) if self.candidate else None
 
 
@@ -91,6 +89,7 @@ def _absorb(first: Candidate, other: Candidate) -> None:
 
 
 def _judge_life(life: Life, match_text: MatchText) -> list[Verdict]:
+    life.settle()
     candidates = sorted(life.candidates.values(), key=lambda item: item.first.first_line)
     requests = [item for item in candidates if item.request]
     others = [item for item in candidates if not item.request]
@@ -100,7 +99,7 @@ def _judge_life(life: Life, match_text: MatchText) -> list[Verdict]:
     fatal = [item for item in others if item.fatal]
     if not (fatal or symptoms or life.killed):
         return _alive(life, others, degraded, requests, match_text)
-    root = _root(life, fatal or others, degraded, symptoms)
+    root = _root(life, fatal or others, degraded)
     candidate = root or _fallback(life, match_text)
     outcome = _outcome(life, candidate, symptoms)
     if candidate is None:
@@ -128,9 +127,7 @@ def _without_shutdown(life: Life, others: list[Candidate]) -> tuple[list[Candida
     return [item for item in others if item.first.first_line < stop], []
 
 
-def _root(
-    life: Life, pool: list[Candidate], degraded: list[Candidate], symptoms: list[tuple[int, Symptom]]
-) -> Candidate | None:
+def _root(life: Life, pool: list[Candidate], degraded: list[Candidate]) -> Candidate | None:
     killed = life.killed
     if killed and not any(item.first.first_line < killed.origin.first_line for item in pool):
         return _from_record(killed, None)
@@ -155,21 +152,14 @@ def _fallback(life: Life, match_text: MatchText) -> Candidate | None:
     if life.killed:
         return _from_record(life.killed, None)
     for line, quote, _ in life.quoted:
-        origin = next(iter(life.said), None)
         info = ExceptionInfo(quote.type, quote.message)
-        found = Candidate(info, _origin_at(life, line, origin), match_text(quote.message))
+        found = Candidate(info, Origin("", line, line, service=life.service), match_text(quote.message))
         found.request, found.fatal = False, True
         return found
     for record in life.said:
         if match := match_text(record.text):
             return _from_record(record, match)
     return None
-
-
-def _origin_at(life: Life, line: int, record: Record | None) -> object:
-    from lmdiag.model import Origin
-
-    return Origin(record.origin.source if record else "", line, line, None, None, life.service)
 
 
 def _from_record(record: Record, match: Match | None) -> Candidate:

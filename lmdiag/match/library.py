@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from lmdiag.match.cards import Problem
 from lmdiag.match.matcher import Matcher
 from lmdiag.match.pack import Pack, load_pack
-
 from lmdiag.model import Card, Frame, Match
 
 

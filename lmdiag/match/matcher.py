@@ -14,11 +14,10 @@ from lmdiag.model import Frame, Match, MatchRule
 
 _PREFIX = 16
 _CUT = ("...", "…")
-_RANKS = {"exact": 0, "embedded": 1, "partial": 2}
 _MIN_EMBEDDED_LENGTH = 25
 _MIN_EMBEDDED_WORDS = 3
 """A template with less literal text may stand inside a longer message by chance."""
-_Rank = tuple[int, int, int, str]
+_Rank = tuple[bool, int, int, str]
 
 
 class Matcher:
@@ -110,7 +109,7 @@ def _inner_words(message: str) -> list[str]:
 
 
 def _hit(rule: MatchRule, template: Template, fields: Fields, confidence: str) -> tuple[_Rank, Match]:
-    rank = (_RANKS[confidence], -template.length, len(template.holes), rule.card)
+    rank = (confidence != "exact", -template.length, len(template.holes), rule.card)
     return rank, Match(rule.card, fields, confidence)
 
 

@@ -26,7 +26,15 @@ NOTABLE = re.compile(
     r"model   \S|Starting vLLM|hybrid kv cache|SIGINT|SIGTERM|Available KV cache|died unexpectedly|degraded mode|"
     r"fatal signal|Failed core proc|See stack trace|See root cause"
 )
-_CHATTER = ("Engine 0", "Avg prompt throughput", "Received request", "Added request", "Finished request", "Aborted request", "Request ")
+_CHATTER = (
+    "Engine 0",
+    "Avg prompt throughput",
+    "Received request",
+    "Added request",
+    "Finished request",
+    "Aborted request",
+    "Request ",
+)
 _RAW_NOTABLE = re.compile(
     r"Process \S+:$|Exception ignored in|Killed$|Segmentation fault|Fatal Python error|\$ (?:\S+ )*vllm serve |"
     r"Runner failed with exception|.{0,80}LMCache v\d"
