@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lmdiag import __version__
 from lmdiag.config import ScanConfig
-from lmdiag.errors import LmdiagError, UsageError
+from lmdiag.errors import LmdiagError
 from lmdiag.model import SEVERITIES
 
 _FORMATS = ("text", "markdown", "jsonl")
@@ -168,7 +168,7 @@ def _run(options: argparse.Namespace) -> int:
         message = sys.stdin.read() if options.message == ["-"] else " ".join(options.message)
         return library_commands.explain(message, options.rules, options.format, color, options.width, sys.stdout)
     if options.action == "list":
-        return library_commands.list_cards(options.rules, options.format, color, options.width, sys.stdout)
+        return library_commands.list_cards(options.rules, options.format, sys.stdout)
     if options.action == "show":
         return library_commands.show(options.id, options.rules, options.format, color, options.width, sys.stdout)
     if options.action == "check":
@@ -196,9 +196,7 @@ def _color(options: argparse.Namespace) -> bool | None:
 
 
 def _completion(shell: str) -> int:
-    try:
-        import argcomplete
-    except ImportError:
-        raise UsageError("completions need the package argcomplete: pip install 'lmdiag[completion]'") from None
-    print(argcomplete.shellcode(["lmdiag"], shell=shell))
+    from argcomplete.shell_integration import shellcode
+
+    print(shellcode(["lmdiag"], shell=shell))
     return 0

@@ -13,11 +13,13 @@ from lmdiag.pipeline import Pipeline
 
 
 def explain(message: str, rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO) -> int:
-    """Explain a pasted error: an exception's line, its bare message, or a whole traceback.
+    """Explain a pasted error: an exception's line, its bare message, a whole traceback, or the id of a card.
 
     Returns 0 if a card or at least an exception was recognised, 1 if nothing was.
     """
     library = open_library(rules)
+    if message in library.pack.ids:
+        return show(message, rules, style, color, width, out)
     incidents = diagnose_text(message, library)
     if not incidents:
         print(f"No card fits this message. `lmdiag cards new {message.strip()[:40]!r}` starts one.", file=out)
@@ -69,7 +71,7 @@ def _print(
     print_blocks(blocks, file=out, color=color, width=width)
 
 
-def list_cards(rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO) -> int:
+def list_cards(rules: Sequence[str], style: str, out: TextIO) -> int:
     """List the cards: one line each, or one JSON object each."""
     library = open_library(rules)
     for card_id in library.pack.ids:

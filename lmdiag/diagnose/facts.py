@@ -9,7 +9,8 @@ from lmdiag.model import Facts, Record
 
 _VERSION = r"(\d+\.\d+(?:\.\d+)?[\w.+-]*)"
 _VLLM = re.compile(
-    rf"vLLM (?:API )?server version:? {_VERSION}|LLM engine \(v{_VERSION}\)|(?:█|▀|▄).*\sversion {_VERSION}|vllm version {_VERSION}"
+    rf"vLLM (?:API )?server version:? {_VERSION}|LLM engine \(v{_VERSION}\)|"
+    rf"(?:█|▀|▄).*\sversion {_VERSION}|vllm version {_VERSION}"
 )
 _LMCACHE = re.compile(rf"LMCache v{_VERSION}|LMCache initialized .* version {_VERSION}")
 _MODEL = re.compile(r"(?:█|▀|▄).*\smodel   (\S.*)|serving model (\S+)|with config: model=(?:'([^']*)'|\"([^\"]*)\")")

@@ -14,22 +14,40 @@ _NAME = (
     r"private[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|ssl[_-]?keyfile[_-]?password|(?:bearer|refresh|access|auth|github|slack|wandb)?[_-]?token)"
 )
 _STRING = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
+_VALUE = rf"(?:\[[^\]]*\]|{_STRING}|(?!None\b|null\b|'?\*+)[^\s,;}})\]'\"]+)"
 _SECRETS = (
-    (re.compile(rf"((?<![\w-]){_NAME}['\"]?\s*[:=]\s*)(?:\[[^\]]*\]|{_STRING}|(?!None\b|null\b|'?\*+)[^\s,;}})\]'\"]+)", re.IGNORECASE), rf"\1{HIDDEN}"),
+    (re.compile(rf"((?<![\w-]){_NAME}['\"]?\s*[:=]\s*){_VALUE}", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(rf"(--{_NAME}[ =])(?:{_STRING}|\S+)", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(r"\b(Bearer|Basic)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
-    (re.compile(r"\b(?:hf_|sk-|ghp_|gho_|ghs_|github_pat_|xox[abprs]-|AKIA|ASIA|nvapi-|glpat-|AIza|dop_v1_)[\w-]{12,}"), HIDDEN),
+    (
+        re.compile(
+            r"\b(?:hf_|sk-|ghp_|gho_|ghs_|github_pat_|xox[abprs]-|AKIA|ASIA|nvapi-|glpat-|AIza|dop_v1_)[\w-]{12,}"
+        ),
+        HIDDEN,
+    ),
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), HIDDEN),
     (re.compile(r"(\w[\w+.-]*://)[^\s/@:'\"]*:[^\s/@'\"]+@"), rf"\1{HIDDEN}@"),
-    (re.compile(r"([?&](?:\w*(?:token|key|secret|sig|signature|password))=)[^&\s'\"]+", re.IGNORECASE), rf"\1{HIDDEN}"),
-)  # fmt: skip
+    (
+        re.compile(r"([?&](?:\w*(?:token|key|secret|sig|signature|password))=)[^&\s'\"]+", re.IGNORECASE),
+        rf"\1{HIDDEN}",
+    ),
+)
+_CLIENT_KEYS = (
+    r"(?:prompts?|content|messages|input_text|text|body|prompt_text|system|query|documents?|suffix)['\"]?\s*[:=]\s*"
+)
 _PROMPTS = (
-    (re.compile(rf"((?<![\w-])['\"]?(?:prompts?|content|messages|input_text|text|body|prompt_text|system|query|documents?|suffix)['\"]?\s*[:=]\s*){_STRING}"), rf"\1{HIDDEN}"),
-    (re.compile(r"((?<![\w-])['\"]?(?:messages|prompts?|inputs?|conversation)['\"]?\s*[:=]\s*)[\[{].*", re.DOTALL), rf"\1{HIDDEN}"),
-    (re.compile(r"((?:\w*token_ids?|token_chunk|multi_modal_data)['\"]?\s*[:=]\s*(?:start:)?)[\[(][^\])]*[\])]?"), rf"\1{HIDDEN}"),
+    (re.compile(rf"((?<![\w-])['\"]?{_CLIENT_KEYS}){_STRING}"), rf"\1{HIDDEN}"),
+    (
+        re.compile(r"((?<![\w-])['\"]?(?:messages|prompts?|inputs?|conversation)['\"]?\s*[:=]\s*)[\[{].*", re.DOTALL),
+        rf"\1{HIDDEN}",
+    ),
+    (
+        re.compile(r"((?:\w*token_ids?|token_chunk|multi_modal_data)['\"]?\s*[:=]\s*(?:start:)?)[\[(][^\])]*[\])]?"),
+        rf"\1{HIDDEN}",
+    ),
     (re.compile(r"(JSON body: ).*", re.DOTALL), rf"\1{HIDDEN}"),
     (re.compile(r"(input_value=)(?!ArgsKwargs).*?(, input_type=)", re.DOTALL), rf"\1{HIDDEN}\2"),
-)  # fmt: skip
+)
 _MAYBE = re.compile(
     r"key|token|secret|passw|passphrase|auth|credential|bearer|basic|://|hf_|sk-|gh[pos]_|xox|AKIA|ASIA|eyJ|AIza|prompt|content|messages|text|"
     r"body|input|conversation|system|query|document|suffix|multi_modal|glpat|nvapi|dop_v1|github_pat",

@@ -32,7 +32,7 @@ _CHATTER = (
     "Received request",
     "Added request",
     "Finished request",
-    "Aborted request",
+    "Aborted ",
     "Request ",
 )
 _RAW_NOTABLE = re.compile(

@@ -1,0 +1,39 @@
+# Targets for people; .ci/run calls `make dev test`, the README's command.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LOG ?= tests/logs/mla-serde-start-failed.log
+
+.PHONY: dev demo check test bench docs cards clean
+
+dev: $(VENV)/installed
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[zstd]" --group dev
+	touch $@
+
+demo: dev  ## diagnose a log that is shipped with the project
+	-$(BIN)/lmdiag scan $(LOG)
+
+check: dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check lmdiag
+	$(BIN)/mypy
+
+test: dev
+	$(BIN)/python -m pytest
+
+bench: dev
+	$(BIN)/python -m benchmarks.scan
+
+cards: dev  ## rebuild the index of the cards after one has changed
+	$(BIN)/python -m lmdiag.match.pack rules
+
+docs: dev  ## rebuild what is made from the code: the JSON Schema and the README's picture
+	$(BIN)/python -m lmdiag.report.schema > docs/incident.schema.json
+	$(BIN)/python -m docs.picture $(LOG) > docs/scan.svg
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info
