@@ -16,6 +16,8 @@ class Pipeline:
 
     def feed(self, line: Line) -> None:
         """Take the next line of the source."""
+        if self._assembler.skips(line):
+            return
         for event in self._assembler.feed(line):
             self._diagnoser.feed(event)
 

@@ -16,8 +16,8 @@ _REQUEST_HEADER = re.compile(
     r"Exception in ASGI application|Error with model|Error in (?:loading|parsing) (?:multi-?modal|image)"
 )
 _REQUEST_FILES = re.compile(
-    r"(?:.*/)?(?:serving\w*|\w*_serving|logger|request_logger|preprocess|renderer|chat_utils|protocol|serve|exception_handlers?|"
-    r"httptools_impl|h11_impl)\.py$"
+    r"(?:.*/)?(?:serving\w*|\w*_serving|logger|request_logger|preprocess|renderer|chat_utils|protocol|serve|exception\w*|"
+    r"validation|httptools_impl|h11_impl)\.py$"
 )
 _REQUEST_CODE = re.compile(r"(?:starlette/|fastapi/|uvicorn/protocols/|vllm/entrypoints/.*(?:serving|render))")
 _ENGINE_FRAME = re.compile(
@@ -115,4 +115,4 @@ def is_request(traceback: Traceback) -> bool:
     if traceback.level and traceback.logger == "vllm" and _REQUEST_FILES.match(traceback.file):
         return True
     frames = traceback.exceptions[0].frames if traceback.exceptions else ()
-    return traceback.logger in ("bare", "uvicorn") and any(_REQUEST_CODE.search(frame.file) for frame in frames[:2])
+    return any(_REQUEST_CODE.search(frame.file) for frame in frames[:2])

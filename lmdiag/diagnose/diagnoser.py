@@ -20,6 +20,7 @@ _MAX_SAID = 40
 _MAX_SYMPTOMS = 60
 _KILLED = re.compile(r"Worker proc (\S+) died unexpectedly \(exit code: -\d+\)")
 _GONE = re.compile(r"Worker proc (\S+) died unexpectedly \(exit code: None\)")
+_ENGINE_GONE = re.compile(r".*MPClient: (engine core exited unexpectedly.*)")
 _LMCACHE_HEAD = re.compile(r"Failed to initialize LMCacheManager components: ")
 _LMCACHE_TAIL = re.compile(r"\.? System will operate in degraded mode \(recompute\)\.?\s*$")
 _TAIL_ONLY = re.compile(r"^\.? ?System will operate in degraded mode")
@@ -75,6 +76,8 @@ class Diagnoser:
             del lives[1:-_MAX_LIVES]
         life.note(record)
         life.facts = facts_of.update(life.facts, record)
+        if life.engine_seen and (hit := _ENGINE_GONE.match(record.text)):
+            life.gone = life.gone or record._replace(text=hit.group(1))
         if record.level in ("ERROR", "CRITICAL"):
             self._error_record(life, record)
 

@@ -41,7 +41,9 @@ class Life:
         self.killed: Record | None = None
         """A worker that a signal ended (negative exit code)."""
         self.gone: Record | None = None
-        """A worker that had gone before its exit code could be read."""
+        """A worker or the engine core that had gone without an exit code to tell why."""
+        self.engine_seen = False
+        """The engine core's own lines are in the log, so that an exception of it would be too."""
         self.first_symptom: int | None = None
         self.last_line = first_line
         self.degraded_since: int | None = None
@@ -52,9 +54,9 @@ class Life:
         return bool(self.symptoms or self.killed) or any(not item.request for item in self.candidates.values())
 
     def settle(self) -> None:
-        """Take a worker that had gone for killed, if the server was serving and nothing went wrong before.
+        """Take a process that had gone for killed, if the server was serving and nothing went wrong before.
 
-        After a worker's own exception vLLM often finds no exit code either.
+        After a process's own exception vLLM often finds no exit code either.
         """
         if self.killed is not None or self.gone is None or self.ready is None:
             return
@@ -75,6 +77,7 @@ class Life:
 
     def note(self, record: Record) -> None:
         """Take what a record says about the life's course."""
+        self.engine_seen = self.engine_seen or (record.origin.process or "").startswith(("EngineCore", "Worker"))
         kind = start_kind(record)
         if kind:
             self.seen.add(kind)

@@ -136,6 +136,8 @@ def _root(life: Life, pool: list[Candidate], degraded: list[Candidate]) -> Candi
     quoted = [quote.message for _, quote, _ in life.quoted]
     confirmed = [item for item in pool if item.info.message and any(_same(item.info.message, text) for text in quoted)]
     strong = [item for item in pool if not item.weak]
+    if not (confirmed or strong) and life.symptoms:
+        return None  # a broken connection tells only that the other side had gone
     first = min(confirmed or strong or pool, key=lambda item: item.first.first_line)
     if degraded and (not first.info.message or any("/lmcache/" in frame.file for frame in first.info.frames[-3:])):
         return degraded[0]  # LMCache swallowed its own failure, and the worker then died for want of the engine

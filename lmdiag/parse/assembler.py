@@ -23,7 +23,7 @@ Event = Record | Traceback
 # What a record below ERROR must say to be worth a diagnosis's attention (lmdiag.diagnose reads these).
 NOTABLE = re.compile(
     r"version v?\d|args: |Initializing a|tartup complete|hut(?:ting)? ?down|platform |Resolved architecture|"
-    r"model   \S|Starting vLLM|hybrid kv cache|SIGINT|SIGTERM|Available KV cache|died unexpectedly|degraded mode|"
+    r"model   \S|Starting vLLM|hybrid kv cache|SIGINT|SIGTERM|Available KV cache|(?:died|exited) unexpectedly|degraded mode|"
     r"fatal signal|Failed core proc|See stack trace|See root cause"
 )
 _CHATTER = (
@@ -34,6 +34,10 @@ _CHATTER = (
     "Finished request",
     "Aborted ",
     "Request ",
+)
+_CHATTER_LINE = re.compile(
+    r"(\((?:[\w:./-]+ )?pid=\d+\) )?INFO"
+    rf"(?:: {{1,5}}\d| \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+:\d+\] (?:{'|'.join(_CHATTER)}))"
 )
 _RAW_NOTABLE = re.compile(
     r"Process \S+:$|Exception ignored in|Killed$|Segmentation fault|Fatal Python error|\$ (?:\S+ )*vllm serve |"
@@ -100,6 +104,23 @@ class Assembler:
         self._last_said: dict[str, str] = {}
         self.records = 0
         self.tracebacks = 0
+
+    def skips(self, line: Line) -> bool:
+        """Say whether a line is chatter of a serving server that cannot change anything; it need then not be fed.
+
+        Nine of ten lines of a healthy log are such. The answer is exact: feeding the line would do nothing.
+        """
+        text = line.text
+        hit = _CHATTER_LINE.match(text)
+        if hit is None or "\r" in text:
+            return False
+        chain, end = hit.group(1) or "", hit.end()
+        if text.find(".py:", end) >= 0 or text.find("pid=", end) >= 0:
+            return False
+        group = self._groups.get((chain, True))
+        if group is not None and (group.reader is not None or group.lines):
+            return False
+        return self._lmcache.ignores(chain) and self._lines.ignores(text)
 
     def feed(self, line: Line) -> Iterator[Event]:
         """Take one line; yield what it finished."""

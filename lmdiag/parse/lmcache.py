@@ -20,6 +20,10 @@ class LMCacheRecords:
         self._max_open = max_open
         self._held: list[Logical] | None = None
 
+    def ignores(self, chain: str) -> bool:
+        """Say whether a record of another logger in this chain would change nothing."""
+        return self._held is None and chain not in self._open
+
     def feed(self, logical: Logical) -> Iterator[Logical]:
         """Take one line; yield it, and what waited for it, with its record.
 

@@ -39,6 +39,10 @@ class LogicalLines:
         self._max_cut = max_cut
         self._last = Line(source, 1, 0, "")
 
+    def ignores(self, text: str) -> bool:
+        """Say whether a line without containers, in one piece, would change nothing here."""
+        return not self._cut and self._rejoiner.ignores(text)
+
     def feed(self, line: Line) -> Iterator[Logical]:
         """Take one physical line; yield what is whole now."""
         for piece in clean(line.text):

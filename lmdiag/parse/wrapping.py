@@ -24,6 +24,10 @@ class Rejoiner:
         self._width = 0
         self._held: tuple[str, Line] | None = None
 
+    def ignores(self, text: str) -> bool:
+        """Say whether feeding a whole line would change nothing."""
+        return self._held is None and len(text) <= self._width
+
     def feed(self, text: str, line: Line) -> Iterator[tuple[str, Line]]:
         """Take one piece of a physical line; yield what is whole now."""
         length = len(text)
