@@ -13,6 +13,7 @@ from lmdiag.diagnose.incidents import build
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.verdicts import judge
 from lmdiag.model import Card, ExceptionInfo, Frame, Incident, Match, Record, Symptom, Traceback
+from lmdiag.parse.assembler import CRASH
 
 _MAX_CANDIDATES = 500
 _MAX_LIVES = 200
@@ -78,13 +79,20 @@ class Diagnoser:
         life.facts = facts_of.update(life.facts, record)
         if life.engine_seen and (hit := _ENGINE_GONE.match(record.text)):
             life.gone = life.gone or record._replace(text=hit.group(1))
-        if record.level in ("ERROR", "CRITICAL"):
+        if record.logger == "bare" and CRASH.match(record.text):
+            self._kill(life, record)
+        elif record.level in ("ERROR", "CRITICAL"):
             self._error_record(life, record)
+
+    def _kill(self, life: Life, record: Record) -> None:
+        """Keep the first sign of a process that a signal ended."""
+        if life.killed is None or record.origin.first_line < life.killed.origin.first_line:
+            life.killed = record
 
     def _error_record(self, life: Life, record: Record) -> None:
         text = record.text
         if _KILLED.match(text):
-            life.killed = life.killed or record
+            self._kill(life, record)
             return
         if _GONE.match(text):
             life.gone = life.gone or record

@@ -39,8 +39,13 @@ _CHATTER_LINE = re.compile(
     r"(\((?:[\w:./-]+ )?pid=\d+\) )?INFO"
     rf"(?:: {{1,5}}\d| \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+:\d+\] (?:{'|'.join(_CHATTER)}))"
 )
+CRASH = re.compile(
+    r"!+ Segfault encountered|Segmentation fault|Fatal Python error: |terminate called after throwing|\*\*\* SIG[A-Z]+ received|"
+    r"Bus error|Illegal instruction|Killed$|Aborted(?: \(core dumped\))?$"
+)
+"""What the C library, the shell and Python say of a process that a signal ended."""
 _RAW_NOTABLE = re.compile(
-    r"Process \S+:$|Exception ignored in|Killed$|Segmentation fault|Fatal Python error|\$ (?:\S+ )*vllm serve |"
+    rf"Process \S+:$|Exception ignored in|{CRASH.pattern}|\$ (?:\S+ )*vllm serve |"
     r"Runner failed with exception|.{0,80}LMCache v\d"
 )
 _USAGE = re.compile(r"(?:[\w./-]+ )*[\w./-]+: error: ")
