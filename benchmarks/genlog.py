@@ -6,26 +6,20 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-_WORDS = [
+_WORDS = (
     "the",
     "model",
     "of",
-    "a",
-    "transformer",
     "attention",
     "cache",
     "token",
-    "batch",
     "request",
-    "and",
     "please",
     "explain",
     "write",
     "code",
-    "for",
-    "list",
     "answer",
-]
+)
 _TRACEBACK = (
     "Error in preprocessing prompt inputs",
     "Traceback (most recent call last):",

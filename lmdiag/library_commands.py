@@ -119,11 +119,12 @@ def _card(card_id: str, library: Library) -> Card:
 def check(directory: str, out: TextIO) -> int:
     """Check every card of a directory and run its samples. Returns 0 if all is well, 1 if not."""
     from lmdiag.match.cards import load_cards
+    from lmdiag.match.pack import load_pack
     from lmdiag.samples import sample_problems
 
     if not os.path.isdir(directory):
         raise CardError(f"{directory} is not a directory; give the one that holds your cards (*.toml)")
-    cards, problems = load_cards(directory)
+    cards, problems = load_cards(directory, load_pack().ids)
     problems = (*problems, *sample_problems(cards))
     for problem in problems:
         print(problem, file=out)

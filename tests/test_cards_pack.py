@@ -28,12 +28,14 @@ def cards() -> dict[str, Card]:
 
 def error_line(card: Card, log: str) -> tuple[str | None, str]:
     """The type, if it is there, and the message on the last line that has the first words of one of the card's templates."""
-    heads = [next(filter(str.strip, Template(rule.message).literals)).strip() for rule in card.rules]
-    lines = [line for line in log.split("\n") if any(head in line for head in heads)]
+    literals = [Template(rule.message).literals for rule in card.rules]
+    heads = [(next(filter(str.strip, some)).strip(), bool(some[0])) for some in literals]
+    lines = [line for line in log.split("\n") if any(head in line for head, _ in heads)]
     assert lines, f"no line of the sample has one of {heads}"
     kind = EXCEPTION.search(lines[-1])
-    start = kind.end() if kind else min(lines[-1].index(head) for head in heads if head in lines[-1])
-    return kind and kind.group(1), lines[-1][start:]
+    if kind:
+        return kind.group(1), lines[-1][kind.end() :]
+    return None, lines[-1][min(lines[-1].index(head) * first for head, first in heads if head in lines[-1]) :]
 
 
 def matched(cards: list[Card], card: Card, log: str) -> Match | None:
@@ -55,9 +57,7 @@ def test_a_card_is_valid_and_complete(path: Path) -> None:
     assert list(map(str, problems)) == []
     assert card is not None
     missing = [
-        name
-        for name in ("tags", "related", "references", "example_before", "example_after", "verify")
-        if not getattr(card, name)
+        name for name in ("tags", "references", "example_before", "example_after", "verify") if not getattr(card, name)
     ]
     assert missing == []
 
