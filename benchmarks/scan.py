@@ -66,9 +66,8 @@ def main() -> int:
     small, large, speed = memory(chosen.size)
     median = statistics.median(ratios)
     print(f"start: scan of a 20 KB log / python -c pass = {median:.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
-    print(
-        f"memory: {large:.1f} MiB at {chosen.size / 1e6:.0f} MB, {small:.1f} MiB at 20 KB: {large / small:.2f}, +{large - small:.1f} MiB"
-    )
+    growth = f"ratio {large / small:.2f}, +{large - small:.1f} MiB"
+    print(f"memory: {large:.1f} MiB at {chosen.size / 1e6:.0f} MB, {small:.1f} MiB at 20 KB: {growth}")
     print(f"speed: {speed:.0f} MB/s (no ratio: it depends on the machine)")
     return int(median > CEILINGS["start"] or large - small > CEILINGS["memory_mib"])
 
