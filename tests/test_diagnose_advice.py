@@ -64,7 +64,7 @@ UNLESS = {
 
 
 @pytest.mark.parametrize(("unless", "given_"), UNLESS.values(), ids=UNLESS)
-def test_advice_that_the_facts_contradict_is_left_out(unless: str, given_: bool) -> None:  # noqa: FBT001
+def test_advice_that_the_facts_contradict_is_left_out(unless: str, given_: bool) -> None:
     found = personal([Solution("Do it.", unless=unless)], {}, FACTS, "start_failed")
     assert (len(found) == 1) is given_
 

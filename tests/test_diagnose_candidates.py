@@ -27,7 +27,9 @@ SAME = {
 
 @pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME)
 def test_workers_that_name_their_own_numbers_report_the_same(one: str, other: str) -> None:
-    assert candidate_key(ExceptionInfo("ValueError", one), None) == candidate_key(ExceptionInfo("ValueError", other), None)
+    assert candidate_key(ExceptionInfo("ValueError", one), None) == candidate_key(
+        ExceptionInfo("ValueError", other), None
+    )
 
 
 def test_other_words_are_another_failure() -> None:
@@ -35,7 +37,9 @@ def test_other_words_are_another_failure() -> None:
 
 
 def test_without_a_message_the_type_tells_failures_apart() -> None:
-    assert candidate_key(ExceptionInfo("AssertionError", ""), None) != candidate_key(ExceptionInfo("KeyError", ""), None)
+    assert candidate_key(ExceptionInfo("AssertionError", ""), None) != candidate_key(
+        ExceptionInfo("KeyError", ""), None
+    )
 
 
 def test_what_a_card_fits_is_one_failure() -> None:
@@ -59,7 +63,7 @@ FATAL = {
 
 
 @pytest.mark.parametrize(("event", "fatal"), FATAL.values(), ids=FATAL)
-def test_whether_a_process_was_ending(event: Traceback, fatal: bool) -> None:  # noqa: FBT001
+def test_whether_a_process_was_ending(event: Traceback, fatal: bool) -> None:
     assert is_fatal(event) is fatal
 
 
@@ -78,7 +82,7 @@ REQUEST = {
 
 
 @pytest.mark.parametrize(("event", "request_"), REQUEST.values(), ids=REQUEST)
-def test_whether_one_clients_request_failed_alone(event: Traceback, request_: bool) -> None:  # noqa: FBT001
+def test_whether_one_clients_request_failed_alone(event: Traceback, request_: bool) -> None:
     assert is_request(event) is request_
 
 
@@ -91,7 +95,11 @@ def candidate(*events: Traceback, request: bool = False) -> Candidate:
 
 
 def test_an_echo_on_stderr_is_not_a_second_death() -> None:
-    found = candidate(trace(process="EngineCore", pid=7), trace(level="", logger="bare", line=20), trace(process="EngineCore", pid=7, line=30))
+    found = candidate(
+        trace(process="EngineCore", pid=7),
+        trace(level="", logger="bare", line=20),
+        trace(process="EngineCore", pid=7, line=30),
+    )
     assert found.count == 1
 
 
@@ -101,11 +109,18 @@ def test_each_worker_counts() -> None:
 
 
 def test_each_request_counts() -> None:
-    assert candidate(trace(process="APIServer", pid=1), trace(process="APIServer", pid=1, line=20), request=True).count == 2
+    assert (
+        candidate(trace(process="APIServer", pid=1), trace(process="APIServer", pid=1, line=20), request=True).count
+        == 2
+    )
 
 
 def test_a_candidate_spans_its_reports_in_the_logs_order() -> None:
-    found = candidate(trace(line=50, time="12-01 02:00:05"), trace(line=10, time="12-01 02:00:01"), trace(line=90, time="12-01 02:00:09"))
+    found = candidate(
+        trace(line=50, time="12-01 02:00:05"),
+        trace(line=10, time="12-01 02:00:01"),
+        trace(line=90, time="12-01 02:00:09"),
+    )
     assert (found.first.first_line, found.last.last_line) == (10, 95)
     assert (found.first_time, found.last_time) == ("12-01 02:00:01", "12-01 02:00:09")
 
@@ -118,7 +133,14 @@ def test_the_fullest_report_is_kept() -> None:
 
 
 def test_evidence_is_a_handful_of_lines() -> None:
-    event = trace()._replace(lines=("Traceback (most recent call last):", *(f"line {number}" for number in range(30)), "    ^^^^", "ValueError: x y"))
+    event = trace()._replace(
+        lines=(
+            "Traceback (most recent call last):",
+            *(f"line {number}" for number in range(30)),
+            "    ^^^^",
+            "ValueError: x y",
+        )
+    )
     lines = evidence(event)
     assert len(lines) < 10
     assert lines[-1] == "ValueError: x y"

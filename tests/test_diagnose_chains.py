@@ -51,7 +51,10 @@ def test_a_symptom_gives_what_it_quotes(name: str, message: str, quoted: Quoted 
 
 CAUSES = {
     "memory": ("ValueError", "No available memory for the cache blocks."),
-    "a client quotes a symptom": ("ValueError", "Unknown role: Engine core initialization failed. See root cause above"),
+    "a client quotes a symptom": (
+        "ValueError",
+        "Unknown role: Engine core initialization failed. See root cause above",
+    ),
     "another attribute": ("AttributeError", "'MultiprocExecutor' object has no attribute 'x'"),
     "a runtime error": ("RuntimeError", "CUDA error: an illegal memory access was encountered"),
     "no message": ("AssertionError", ""),
@@ -80,7 +83,7 @@ def test_any_message_is_survived(name: str, message: str) -> None:
         ("torch.OutOfMemoryError", "CUDA out of memory.", False),
     ],
 )
-def test_what_follows_from_a_neighbours_death_is_weak(name: str, message: str, weak: bool) -> None:  # noqa: FBT001
+def test_what_follows_from_a_neighbours_death_is_weak(name: str, message: str, weak: bool) -> None:
     assert is_weak(ExceptionInfo(name, message)) is weak
 
 
@@ -93,7 +96,7 @@ def test_what_follows_from_a_neighbours_death_is_weak(name: str, message: str, w
         ("", False),
     ],
 )
-def test_pseudo_tracebacks_are_noise(header: str, noise: bool) -> None:  # noqa: FBT001
+def test_pseudo_tracebacks_are_noise(header: str, noise: bool) -> None:
     exceptions = (ExceptionInfo("AttributeError", "x"),)
     assert is_noise(Traceback(Origin("s", 1, 2), exceptions, header)) is noise
 
@@ -122,7 +125,7 @@ CHAINS = {
 
 @pytest.mark.parametrize(("chain", "index"), CHAINS.values(), ids=CHAINS)
 def test_the_root_of_a_chain(chain: tuple[ExceptionInfo, ...], index: int) -> None:
-    assert root_index(chain, lambda info: False) == index
+    assert root_index(chain, lambda _: False) == index
 
 
 def test_the_one_with_a_card_is_the_root() -> None:
@@ -132,7 +135,7 @@ def test_the_one_with_a_card_is_the_root() -> None:
 
 def test_a_card_for_the_root_that_was_found_keeps_it() -> None:
     chain = (link("ValueError", "a"), link("ValueError", "b", "context"))
-    assert root_index(chain, lambda info: True) == 1
+    assert root_index(chain, lambda _: True) == 1
 
 
 def test_a_card_does_not_make_a_symptom_the_root() -> None:

@@ -53,7 +53,11 @@ def test_the_model(text: str, model: str) -> None:
 
 
 def test_other_lines() -> None:
-    found = facts("Resolved architecture: DeepseekV3ForCausalLM", "Automatically detected platform cuda.", "LMCache v0.3.9 is ready")
+    found = facts(
+        "Resolved architecture: DeepseekV3ForCausalLM",
+        "Automatically detected platform cuda.",
+        "LMCache v0.3.9 is ready",
+    )
     assert (found.architecture, found.platform, found.lmcache_version) == ("DeepseekV3ForCausalLM", "cuda", "0.3.9")
 
 
@@ -80,7 +84,9 @@ def test_secrets_among_the_arguments_are_hidden(name: str) -> None:
 
 
 def test_a_password_in_a_nested_value_is_hidden() -> None:
-    found = facts("non-default args: {'kv_transfer_config': KVTransferConfig(extra={'remote_url': 'redis://u:Zecret-99@h:1'})}")
+    found = facts(
+        "non-default args: {'kv_transfer_config': KVTransferConfig(extra={'remote_url': 'redis://u:Zecret-99@h:1'})}"
+    )
     assert "Zecret-99" not in str(found)
 
 

@@ -85,7 +85,10 @@ def test_a_site_that_was_removed_has_no_line_afterwards() -> None:
 
 
 def test_of_two_sites_the_one_of_the_tracebacks_project() -> None:
-    sites = (RaiseSite("vllm", "vllm/a.py", "f", (("0.1.0", 1),)), RaiseSite("lmcache", "lmcache/b.py", "f", (("0.1.0", 2),)))
+    sites = (
+        RaiseSite("vllm", "vllm/a.py", "f", (("0.1.0", 1),)),
+        RaiseSite("lmcache", "lmcache/b.py", "f", (("0.1.0", 2),)),
+    )
     found = raised_at(info("/x/lmcache/b.py", SITE + "pydantic/x.py"), CARD._replace(raised_at=sites), FACTS)
     assert found is not None
     assert (found.project, found.line) == ("lmcache", 2)

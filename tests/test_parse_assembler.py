@@ -3,13 +3,16 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from shapes import raised
 from helpers import lines_of
+from shapes import raised
 
 from lmdiag.model import Record, Traceback
 from lmdiag.parse.assembler import Assembler
 
-CORE, API = "(EngineCore pid=79) ERROR 12-01 02:00:00 [core.py:1584] ", "(APIServer pid=1) ERROR 12-01 02:00:00 [x.py:1] "
+CORE, API = (
+    "(EngineCore pid=79) ERROR 12-01 02:00:00 [core.py:1584] ",
+    "(APIServer pid=1) ERROR 12-01 02:00:00 [x.py:1] ",
+)
 
 
 def events(log: str, *, max_groups: int = 256) -> list[Record | Traceback]:
@@ -22,9 +25,11 @@ def tracebacks(log: str) -> list[Traceback]:
     return [event for event in events(log) if isinstance(event, Traceback)]
 
 
-def essence(found: list[Traceback]) -> list[tuple[str | None, str, str | None]]:
+def essence(found: list[Traceback]) -> list[tuple[str, str, str]]:
     """(type, message, process) of each traceback's last exception, sorted."""
-    return sorted((item.exceptions[-1].type or "", item.exceptions[-1].message, item.origin.process or "") for item in found)  # type: ignore[misc]
+    return sorted(
+        (item.exceptions[-1].type or "", item.exceptions[-1].message, item.origin.process or "") for item in found
+    )
 
 
 def alternate(*logs: str) -> str:
@@ -34,7 +39,9 @@ def alternate(*logs: str) -> str:
 
 
 def test_a_traceback_knows_where_it_stands() -> None:
-    (found,) = tracebacks("INFO 12-01 02:00:00 [a.py:1] x\n" + CORE + "EngineCore failed to start.\n" + raised(CORE, "ValueError", "x y"))
+    (found,) = tracebacks(
+        "INFO 12-01 02:00:00 [a.py:1] x\n" + CORE + "EngineCore failed to start.\n" + raised(CORE, "ValueError", "x y")
+    )
     assert found.origin == ("server.log", 3, 9, "EngineCore", 79, "")
     assert (found.header, found.level, found.file, found.time, found.logger) == ("EngineCore failed to start.", "ERROR", "core.py", "12-01 02:00:00", "vllm")  # fmt: skip
     assert not found.truncated
@@ -43,19 +50,29 @@ def test_a_traceback_knows_where_it_stands() -> None:
 
 @pytest.mark.parametrize("count", [2, 4, 8])
 def test_interleaved_workers_are_kept_apart(count: int) -> None:
-    logs = [raised(f"(Worker_TP{rank} pid={rank}) ERROR 12-01 02:00:00 [x.py:1] ", "ValueError", f"x {rank}") for rank in range(count)]
+    logs = [
+        raised(f"(Worker_TP{rank} pid={rank}) ERROR 12-01 02:00:00 [x.py:1] ", "ValueError", f"x {rank}")
+        for rank in range(count)
+    ]
     found = tracebacks(alternate(*logs))
     assert essence(found) == [("ValueError", f"x {rank}", f"Worker_TP{rank}") for rank in range(count)]
     assert {len(item.exceptions[0].frames) for item in found} == {2}
 
 
 def test_two_api_servers_interleave() -> None:
-    found = tracebacks(alternate(raised("(ApiServer_0 pid=5) ", "ValueError", "a"), raised("(ApiServer_1 pid=6) ", "ValueError", "b")))
-    assert [(item.origin.process, item.exceptions[0].message) for item in found] == [("ApiServer_0", "a"), ("ApiServer_1", "b")]
+    found = tracebacks(
+        alternate(raised("(ApiServer_0 pid=5) ", "ValueError", "a"), raised("(ApiServer_1 pid=6) ", "ValueError", "b"))
+    )
+    assert [(item.origin.process, item.exceptions[0].message) for item in found] == [
+        ("ApiServer_0", "a"),
+        ("ApiServer_1", "b"),
+    ]
 
 
 def test_a_process_that_was_restarted_is_another_one() -> None:
-    found = tracebacks(alternate(raised("(EngineCore pid=5) ", "ValueError", "a"), raised("(EngineCore pid=6) ", "ValueError", "b")))
+    found = tracebacks(
+        alternate(raised("(EngineCore pid=5) ", "ValueError", "a"), raised("(EngineCore pid=6) ", "ValueError", "b"))
+    )
     assert [(item.origin.pid, item.exceptions[0].message) for item in found] == [(5, "a"), (6, "b")]
 
 
@@ -75,7 +92,9 @@ def test_records_of_others_inside_a_bare_traceback() -> None:
 
 def test_a_message_of_several_lines_ends_with_its_record() -> None:
     message = "Invalid repository ID:\n\n1. one\nProse that looks like nothing."
-    log = raised(CORE, "ValueError", message) + "(EngineCore pid=79) ERROR 12-01 02:00:00 [core.py:1590] Something else\n"
+    log = (
+        raised(CORE, "ValueError", message) + "(EngineCore pid=79) ERROR 12-01 02:00:00 [core.py:1590] Something else\n"
+    )
     (found,) = tracebacks(log)
     assert found.exceptions[0].message == message
 
@@ -107,7 +126,10 @@ def test_a_missing_head_is_truncated() -> None:
 
 def test_services_of_one_file_are_named() -> None:
     log = alternate(raised("vllm-1  | ", "ValueError", "a"), raised("vllm-2  | ", "ValueError", "b"))
-    assert [(item.origin.service, item.exceptions[0].message) for item in tracebacks(log)] == [("vllm-1", "a"), ("vllm-2", "b")]
+    assert [(item.origin.service, item.exceptions[0].message) for item in tracebacks(log)] == [
+        ("vllm-1", "a"),
+        ("vllm-2", "b"),
+    ]
 
 
 def test_ranks_and_the_units_pid_are_no_services() -> None:
@@ -164,6 +186,9 @@ def test_what_is_read_is_counted() -> None:
 
 def test_a_cut_line_marks_what_it_is_part_of() -> None:
     assembler = Assembler("server.log")
-    lines = [line._replace(truncated="ValueError" in line.text) for line in lines_of(raised(CORE, "ValueError", "x y").rstrip())]
+    lines = [
+        line._replace(truncated="ValueError" in line.text)
+        for line in lines_of(raised(CORE, "ValueError", "x y").rstrip())
+    ]
     found = [event for line in lines for event in assembler.feed(line)] + list(assembler.close())
     assert [event.truncated for event in found if isinstance(event, Traceback)] == [True]

@@ -52,11 +52,18 @@ def test_text_without_control_bytes_is_left_as_it_is(text: str) -> None:
     assert clean(text) == [text]
 
 
-@given(st.lists(st.text(st.characters(categories=["L", "N", "Zs", "Po"], exclude_characters="&")).filter(str.strip), min_size=1))
+@given(
+    st.lists(
+        st.text(st.characters(categories=["L", "N", "Zs", "Po"], exclude_characters="&")).filter(str.strip), min_size=1
+    )
+)
 def test_each_rewriting_of_a_line_is_a_piece(rewritings: list[str]) -> None:
     assert clean("\r".join(rewritings)) == rewritings
 
 
-@given(st.text(st.characters(categories=["L", "N"])), st.sampled_from(("\x1b[31m", "\x1b[0;36m", "\x1b[0m", "\x1b[1;38;5;9m")))
+@given(
+    st.text(st.characters(categories=["L", "N"])),
+    st.sampled_from(("\x1b[31m", "\x1b[0;36m", "\x1b[0m", "\x1b[1;38;5;9m")),
+)
 def test_a_colour_takes_no_text_with_it(text: str, colour: str) -> None:
     assert clean(colour + text + colour) == [text]

@@ -86,7 +86,7 @@ def test_what_no_container_wrote_is_left_alone(text: str) -> None:
 
 @pytest.mark.parametrize(("flag", "partial"), [("F", False), ("P", True)])
 @pytest.mark.parametrize("out", ["stdout", "stderr"])
-def test_cri_says_whether_a_line_is_whole(out: str, flag: str, partial: bool) -> None:  # noqa: FBT001
+def test_cri_says_whether_a_line_is_whole(out: str, flag: str, partial: bool) -> None:
     line = f"2024-11-26T09:29:11.402118077Z {out} {flag} {RECORD}"
     assert Unwrapper().unwrap(line) == ("", RECORD, partial)
 

@@ -76,7 +76,9 @@ def test_the_record_of_vllms_own_json_formatter() -> None:
 
 
 @pytest.mark.parametrize("key", ["exc_info", "exc_text", "stack_trace"])
-@pytest.mark.parametrize("value", [TRACE, TRACE.split("\n"), TRACE.splitlines(keepends=True)], ids=["text", "list", "lines"])
+@pytest.mark.parametrize(
+    "value", [TRACE, TRACE.split("\n"), TRACE.splitlines(keepends=True)], ids=["text", "list", "lines"]
+)
 def test_a_traceback_is_read_from_any_key(key: str, value: object) -> None:
     found = read_json(json.dumps({"levelname": "ERROR", "message": "failed", key: value}))
     assert found is not None

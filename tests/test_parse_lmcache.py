@@ -28,7 +28,13 @@ def test_the_mark_at_the_end_is_no_text() -> None:
 
 
 def test_the_lines_of_a_loud_record_are_its_own() -> None:
-    found = records(HEAD.format("ERROR") + "failed: Traceback (most recent call last):", '  File "/a/x.py", line 1, in f', "ValueError: x", ". degraded" + MARK, "behind it")
+    found = records(
+        HEAD.format("ERROR") + "failed: Traceback (most recent call last):",
+        '  File "/a/x.py", line 1, in f',
+        "ValueError: x",
+        ". degraded" + MARK,
+        "behind it",
+    )
     assert found == [
         ("lmcache ERROR", "failed: Traceback (most recent call last):"),
         ("lmcache ERROR", '  File "/a/x.py", line 1, in f'),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -99,6 +100,6 @@ def test_any_lines_are_survived(texts: list[str]) -> None:
 @given(st.lists(st.integers(0, 62), max_size=5))
 def test_where_a_container_cuts_does_not_matter(cuts: list[int]) -> None:
     edges = [0, *sorted({cut for cut in cuts if 0 < cut < len(RECORD)}), len(RECORD)]
-    pieces = [RECORD[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    pieces = [RECORD[start:end] for start, end in itertools.pairwise(edges)]
     lines = [f"{TIME} stderr {'F' if piece is pieces[-1] else 'P'} {piece}" for piece in pieces]
     assert [one.prefixed for one in logical(*lines)] == [one.prefixed for one in logical(RECORD)]

@@ -39,7 +39,11 @@ def test_a_finished_message(lines: list[str], wanted: tuple[str, tuple[str, ...]
 
 def test_pydantics_other_errors_keep_their_text_whole() -> None:
     """`type=missing` and `literal_error` have a field's name instead of `Value error,`."""
-    lines = ["1 validation error for CacheConfig", "block_size", "  Input should be 1, 8 or 16 [type=literal_error, input_value=7, input_type=int]"]
+    lines = [
+        "1 validation error for CacheConfig",
+        "block_size",
+        "  Input should be 1, 8 or 16 [type=literal_error, input_value=7, input_type=int]",
+    ]
     assert finish_message(lines) == ("\n".join(lines), ())
 
 
@@ -69,7 +73,7 @@ RAW = {
 
 
 @pytest.mark.parametrize(("message", "blanks", "text", "wanted"), RAW.values(), ids=RAW)
-def test_where_a_raw_message_ends(message: list[str], blanks: int, text: str, wanted: bool) -> None:  # noqa: FBT001
+def test_where_a_raw_message_ends(message: list[str], blanks: int, text: str, wanted: bool) -> None:
     assert continues_message(message, blanks, text, in_record=False) is wanted
 
 
@@ -80,7 +84,8 @@ def test_inside_a_record_a_message_goes_on(text: str, blanks: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "junk"), [("Actions for L197", True), ("197", True), ("197 tokens", False), ("Actions", False), ("", False)]
+    ("text", "junk"),
+    [("Actions for L197", True), ("197", True), ("197 tokens", False), ("Actions", False), ("", False)],
 )
-def test_what_web_views_leave_between_lines(text: str, junk: bool) -> None:  # noqa: FBT001
+def test_what_web_views_leave_between_lines(text: str, junk: bool) -> None:
     assert is_junk(text) is junk

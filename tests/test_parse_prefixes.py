@@ -60,7 +60,7 @@ OTHER = {
 
 @pytest.mark.parametrize(("line", "level", "end"), OTHER.values(), ids=OTHER)
 def test_other_loggers_are_records_too(line: str, level: str, end: str) -> None:
-    """kserve's date is taken off with the containers; both ways must come to the same."""
+    """The date of kserve is taken off with the containers; both ways must come to the same."""
     found = read_prefix(line.removeprefix("2024-07-01 07:28:04.488 "))
     assert found.record is not None
     assert found.record.level == level
@@ -157,13 +157,16 @@ def test_the_text_behind_the_prefixes_is_never_looked_into(process: str, record:
     assert (found.chain, found.record, found.text) == (PROCESSES[process][0], RECORDS[record][1], text)
 
 
-@given(st.lists(st.sampled_from(("ERROR 05-06 01:55:26 [core.py:383] ", "(APIServer pid=1) ", "x", "'", '"', "\\", " ", "Traceback (most recent call last):", '  File "', 'INFO:     1.1.1.1:1 - "GET / HTTP/1.1" 200 OK')))) # fmt: skip
+@given(st.lists(st.sampled_from(("ERROR 05-06 01:55:26 [core.py:383] ", "(APIServer pid=1) ", "x", "'", '"', "\\", " ", "Traceback (most recent call last):", '  File "', 'INFO:     1.1.1.1:1 - "GET / HTTP/1.1" 200 OK'))))  # fmt: skip
 def test_no_piece_of_a_glued_line_is_lost(parts: list[str]) -> None:
     text = "".join(parts)
     assert "".join("".join(unglue(text)).split()) == "".join(text.split())
 
 
-CORE, API = "(EngineCore_DP0 pid=9) ERROR 04-18 10:00:00 [core.py:383] ", "(APIServer pid=1) ERROR 04-18 10:00:00 [core.py:1] "
+CORE, API = (
+    "(EngineCore_DP0 pid=9) ERROR 04-18 10:00:00 [core.py:383] ",
+    "(APIServer pid=1) ERROR 04-18 10:00:00 [core.py:1] ",
+)
 GLUED = {
     "one record": (CORE + "x", [CORE + "x"]),
     "raw text, then a record": ("    super().__init__(a)" + CORE + "x", ["    super().__init__(a)", CORE + "x"]),

@@ -50,13 +50,15 @@ SINGLE = {
 
 @pytest.mark.parametrize(("lines", "wanted"), SINGLE.values(), ids=SINGLE)
 @pytest.mark.parametrize("in_record", [True, False], ids=["record", "raw"])
-def test_one_exception(lines: list[str], wanted: ExceptionInfo, in_record: bool) -> None:  # noqa: FBT001
+def test_one_exception(lines: list[str], wanted: ExceptionInfo, in_record: bool) -> None:
     assert read(HEADER, *lines, in_record=in_record) == (wanted,)
 
 
 @pytest.mark.parametrize(("sentence", "relation"), [(CAUSE, "cause"), (CONTEXT, "context")])
 def test_a_chain(sentence: str, relation: str) -> None:
-    found = read(HEADER, FRAME, "    g()", "KeyError: 'a'", "", sentence, "", HEADER, FRAME, "    h()", "ValueError: x y")
+    found = read(
+        HEADER, FRAME, "    g()", "KeyError: 'a'", "", sentence, "", HEADER, FRAME, "    h()", "ValueError: x y"
+    )
     assert found == (ExceptionInfo("KeyError", "'a'", (AT,)), value_error()._replace(relation=relation))
 
 
@@ -138,7 +140,7 @@ OPENS = {
 
 
 @pytest.mark.parametrize(("text", "wanted"), OPENS.values(), ids=OPENS)
-def test_what_opens_a_traceback(text: str, wanted: bool) -> None:  # noqa: FBT001
+def test_what_opens_a_traceback(text: str, wanted: bool) -> None:
     assert opens(text) is wanted
 
 

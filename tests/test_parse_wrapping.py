@@ -8,7 +8,10 @@ from lmdiag.model import Line
 from lmdiag.parse.wrapping import Rejoiner
 
 HEAD = "(EngineCore_DP0 pid=7) ERROR 01-26 09:25:37 [core.py:935] "
-LONG = HEAD + "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine."
+LONG = (
+    HEAD
+    + "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine."
+)
 
 
 def rejoin(texts: list[str]) -> list[tuple[str, int]]:
@@ -25,7 +28,11 @@ def wrapped(text: str, width: int) -> list[str]:
 @pytest.mark.parametrize("width", [80, 100, 147, 160])
 def test_a_line_cut_at_the_terminals_width_is_whole_again(width: int) -> None:
     first, last = HEAD + "It failed.", HEAD + "end"
-    assert rejoin([first, *wrapped(LONG, width), last]) == [(first, 1), (LONG, 2), (last, 2 + len(wrapped(LONG, width)))]
+    assert rejoin([first, *wrapped(LONG, width), last]) == [
+        (first, 1),
+        (LONG, 2),
+        (last, 2 + len(wrapped(LONG, width))),
+    ]
 
 
 def test_it_may_be_the_last_line() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lmdiag.diagnose.redact import redact, shorten
+from lmdiag.diagnose.redact import redact, redacted
 from lmdiag.model import Facts, Record
 
 _VERSION = r"(\d+\.\d+(?:\.\d+)?[\w.+-]*)"
@@ -12,7 +12,7 @@ _VLLM = re.compile(
     rf"vLLM (?:API )?server version:? {_VERSION}|LLM engine \(v{_VERSION}\)|"
     rf"(?:█|▀|▄).*\sversion {_VERSION}|vllm version {_VERSION}"
 )
-_LMCACHE = re.compile(rf"LMCache v{_VERSION}|LMCache initialized .* version {_VERSION}")
+_LMCACHE = re.compile(rf"LMCache v{_VERSION}|LMCache initialized .*?with version {_VERSION}")
 _MODEL = re.compile(r"(?:█|▀|▄).*\smodel   (\S.*)|serving model (\S+)|with config: model=(?:'([^']*)'|\"([^\"]*)\")")
 _ARCHITECTURE = re.compile(r"Resolved architecture: (\w+)")
 _PLATFORM = re.compile(r"Automatically detected platform (\w+)")
@@ -45,13 +45,13 @@ def _only(hit: re.Match[str]) -> str:
 
 def _with_arguments(facts: Facts, text: str) -> Facts:
     pairs = split_arguments(text)[:_MAX_ARGUMENTS]
-    arguments = tuple((name, shorten(_hide(name, value), _MAX_VALUE)) for name, value in pairs)
+    arguments = tuple((name, _hide(name, value)) for name, value in pairs)
     model = dict(pairs).get("model") or dict(pairs).get("model_tag")
     return facts._replace(arguments=arguments, model=redact(model.strip("'\"")) if model else facts.model)
 
 
 def _hide(name: str, value: str) -> str:
-    return redact(f"{name}={value}").partition("=")[2]
+    return redacted(f"{name}={value}", len(name) + 1 + _MAX_VALUE).partition("=")[2]
 
 
 def split_arguments(text: str) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from lmdiag.diagnose.advice import personal
 from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.raised import raised_at
-from lmdiag.diagnose.redact import redact, shorten
+from lmdiag.diagnose.redact import redacted
 from lmdiag.diagnose.verdicts import Verdict
 from lmdiag.model import SEVERITIES, Card, Earlier, Facts, Incident, Root, Symptom
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lmdiag.diagnose.diagnoser import Cards
 
 _MAX_MESSAGE = 8000
+_MAX_REQUEST_MESSAGE = 1000
 _MAX_FIELD = 1000
 _MAX_EVIDENCE_LINE = 400
 _MAX_SYMPTOMS = 12
@@ -60,7 +61,7 @@ def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Inci
     candidate = verdict.candidate
     card = cards.card(candidate.match.card) if candidate and candidate.match else None
     fields = tuple(
-        (name, shorten(redact(value), _MAX_FIELD))
+        (name, redacted(value, _MAX_FIELD))
         for name, value in (candidate.match.fields if card and candidate and candidate.match else ())
     )
     scope = _scope(verdict, card)
@@ -91,9 +92,16 @@ def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Inci
         source=source,
         first_line=verdict.first_line,
         last_line=verdict.last_line,
-        evidence=tuple(shorten(redact(line), _MAX_EVIDENCE_LINE) for line in verdict.evidence),
+        evidence=_evidence(verdict),
         earlier=tuple(_earlier(item, source) for item in verdict.earlier[:_MAX_EARLIER]),
     )
+
+
+def _evidence(verdict: Verdict) -> tuple[str, ...]:
+    """A request's own error quotes what the client sent; its message is enough."""
+    if verdict.outcome == "request_failed":
+        return ()
+    return tuple(redacted(line, _MAX_EVIDENCE_LINE) for line in verdict.evidence)
 
 
 def _digest(*parts: str) -> str:
@@ -121,7 +129,7 @@ def _title(candidate: Candidate | None) -> str:
         return "The log shows only consequences of the failure, not its cause"
     info = candidate.info
     first = info.message.strip().split("\n", 1)[0]
-    return shorten(redact(f"{info.name}: {first}" if info.type and first else first or info.name), 120)
+    return redacted(f"{info.name}: {first}" if info.type and first else first or info.name, 120)
 
 
 def _root(candidate: Candidate, card: Card | None) -> Root:
@@ -132,17 +140,18 @@ def _root(candidate: Candidate, card: Card | None) -> Root:
         kind = next(iter(types)) if len(types) == 1 else None
     origin = candidate.first
     named = origin.process or next(iter(candidate.processes), None)
-    return Root(kind, shorten(redact(info.message), _MAX_MESSAGE), named, origin.pid)
+    limit = _MAX_REQUEST_MESSAGE if candidate.request else _MAX_MESSAGE
+    return Root(kind, redacted(info.message, limit), named, origin.pid)
 
 
 def _symptoms(verdict: Verdict, candidate: Candidate | None) -> tuple[Symptom, ...]:
     own = candidate.info.message if candidate else None
     found = [item for item in verdict.symptoms if item.message != own]
-    return tuple(Symptom(item.type, shorten(redact(item.message), 600), item.process) for item in found[:_MAX_SYMPTOMS])
+    return tuple(Symptom(item.type, redacted(item.message, 600), item.process) for item in found[:_MAX_SYMPTOMS])
 
 
 def _earlier(verdict: Verdict, source: str) -> Earlier:
     candidate = verdict.candidate
     assert candidate is not None
     card = candidate.match.card if candidate.match else None
-    return Earlier(candidate.info.type, shorten(redact(candidate.info.message), 600), card, source, verdict.first_line)
+    return Earlier(candidate.info.type, redacted(candidate.info.message, 600), card, source, verdict.first_line)

@@ -64,8 +64,11 @@ def redact(text: str) -> str:
     return text
 
 
-def shorten(text: str, limit: int) -> str:
-    """Return at most `limit` characters, and say how many are missing."""
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]} […{len(text) - limit} more characters]"
+def redacted(text: str, limit: int) -> str:
+    """Return at most `limit` characters of a text, redacted, and say how many are missing.
+
+    Only four times the limit is looked at, so that a message of megabytes costs no more than a long one.
+    """
+    head = redact(text[: 4 * limit])
+    missing = max(0, len(head) - limit) + max(0, len(text) - 4 * limit)
+    return f"{head[:limit]} […{missing} more characters]" if missing else head

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from shapes import raised
+from test_match_cards import GOOD
+
+from lmdiag import library_commands
+from lmdiag.errors import CardError, LmdiagError, UsageError
+from lmdiag.match.library import open_library
+
+PLAIN: bool | None = False
+"""No colour."""
+
+MESSAGE = "serde abc of 3 is not naive"
+# The card of test_match_cards, but raised anywhere.
+CARD = GOOD.replace('raised_in = ["adapter.py:_init"]\n', "")
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> list[str]:
+    (tmp_path / "site-serde.toml").write_text(CARD, encoding="utf-8")
+    return [str(tmp_path)]
+
+
+def printed(command: Callable[[io.StringIO], int]) -> tuple[int, str]:
+    out = io.StringIO()
+    return command(out), out.getvalue()
+
+
+def explain(message: str, rules: list[str], style: str = "text") -> tuple[int, str]:
+    return printed(lambda out: library_commands.explain(message, rules, style, PLAIN, 100, out))
+
+
+ASKED = {
+    "an exception's line": f"ValueError: {MESSAGE}",
+    "a bare message": MESSAGE,
+    "a message with blanks around it": f"  {MESSAGE}\n",
+    "a traceback": raised("", "ValueError", MESSAGE),
+    "a traceback with CRLF": raised("", "ValueError", MESSAGE, "\r\n"),
+    "a record": f"ERROR 05-06 01:55:26 [core.py:383] ValueError: {MESSAGE}",
+    "a traceback in records": raised("(EngineCore pid=7) ERROR 05-06 01:55:26 [core.py:383] ", "ValueError", MESSAGE),
+}
+
+
+@pytest.mark.parametrize("message", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("style", ["text", "markdown", "jsonl"])
+def test_a_pasted_error_gets_its_card(message: str, style: str, rules: list[str]) -> None:
+    code, text = explain(message, rules, style)
+    assert code == 0
+    assert "LMCache: only the naive serde" in text
+    assert "Set it." in text
+
+
+def test_the_fields_are_in_the_advice(rules: list[str]) -> None:
+    (line,) = explain(MESSAGE, rules, "jsonl")[1].splitlines()
+    found = json.loads(line)
+    assert (found["card"], found["fields"], found["confidence"]) == (
+        "site-serde",
+        {"serde": "abc", "total": "3"},
+        "exact",
+    )
+    assert found["advice"][0]["change"]["--x"] == "1.5"
+
+
+def test_an_id_gets_its_card(rules: list[str]) -> None:
+    assert explain("site-serde", rules) == printed(
+        lambda out: library_commands.show("site-serde", rules, "text", PLAIN, 100, out)
+    )
+
+
+def test_an_exception_without_a_card_is_recognised(rules: list[str]) -> None:
+    code, text = explain(raised("", "ValueError", "quite unknown words"), rules)
+    assert code == 0
+    assert "quite unknown words" in text
+
+
+def test_what_nothing_fits_is_said_with_the_way_on(rules: list[str]) -> None:
+    code, text = explain("good morning", rules)
+    assert code == 1
+    assert "lmdiag cards new" in text
+
+
+def test_a_pasted_text_has_its_incidents(rules: list[str]) -> None:
+    library = open_library(rules)
+    assert [item.card for item in library_commands.diagnose_text(MESSAGE, library)] == ["site-serde"]
+    assert library_commands.diagnose_text("good morning", library) == []
+
+
+@pytest.mark.parametrize("style", ["text", "markdown", "jsonl"])
+def test_the_list_has_a_line_for_each_card(style: str, rules: list[str]) -> None:
+    code, text = printed(lambda out: library_commands.list_cards(rules, style, out))
+    lines = text.splitlines()
+    assert code == 0
+    assert len(lines) == len(open_library(rules).pack.ids)
+    assert [
+        line
+        for line in lines
+        if "site-serde" in line and "critical" in line and "LMCache: only the naive serde" in line
+    ]
+
+
+def test_the_list_as_data(rules: list[str]) -> None:
+    rows = [
+        json.loads(line)
+        for line in printed(lambda out: library_commands.list_cards(rules, "jsonl", out))[1].splitlines()
+    ]
+    assert {
+        "id": "site-serde",
+        "title": "LMCache: only the naive serde",
+        "severity": "critical",
+        "scope": "startup",
+    } in rows
+    assert [row["id"] for row in rows] == sorted(row["id"] for row in rows)
+
+
+@pytest.mark.parametrize("style", ["text", "markdown"])
+def test_a_card_is_shown_whole(style: str, rules: list[str]) -> None:
+    code, text = printed(lambda out: library_commands.show("site-serde", rules, style, PLAIN, 100, out))
+    assert code == 0
+    for part in ("LMCache: only the naive serde", "What it means.", "What fires it.", "One way there.", "Set it.", "Look.", "https://example.org/1"):  # fmt: skip
+        assert part in text
+
+
+def test_a_card_as_data(rules: list[str]) -> None:
+    code, text = printed(lambda out: library_commands.show("site-serde", rules, "jsonl", PLAIN, 100, out))
+    assert code == 0
+    assert json.loads(text)["id"] == "site-serde"
+
+
+def test_an_unknown_id_suggests_the_near_one(rules: list[str]) -> None:
+    with pytest.raises(UsageError, match="site-serde"):
+        library_commands.show("site-serd", rules, "text", PLAIN, 100, io.StringIO())
+
+
+def test_an_unknown_id_without_a_near_one_says_where_to_look() -> None:
+    with pytest.raises(UsageError, match="lmdiag cards list"):
+        library_commands.show("0", [], "text", PLAIN, 100, io.StringIO())
+
+
+def check(directory: Path) -> tuple[int, str]:
+    return printed(lambda out: library_commands.check(str(directory), out))
+
+
+def test_good_cards_pass_the_check(rules: list[str], tmp_path: Path) -> None:
+    code, text = check(tmp_path)
+    assert (code, text) == (0, "1 cards are valid; 0 problems\n")
+
+
+BAD = {
+    "no TOML": ("title =", "site-bad.toml: is not TOML"),
+    "an unknown key": (CARD + "\n[colour]\n", "site-bad.toml: colour"),
+    "a missing field": (CARD.replace('scope = "startup"', ""), "site-bad.toml: scope"),
+    "a sample that does not match": (CARD.replace("serde a of 3 is not naive", "serde a of 3 is fine"), "site-bad.toml: sample[0].log"),
+    "a near miss that fires": (CARD.replace('"ValueError: serde is naive"', '"ValueError: serde b of 4 is not naive"'), "site-bad.toml: near_miss[0].log"),
+    "wrong fields": (CARD.replace('fields = { serde = "a"', 'fields = { serde = "b"'), "site-bad.toml: sample[0].fields"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "problem"), BAD.values(), ids=BAD)
+def test_a_bad_card_is_told_with_file_and_key(text: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "site-bad.toml").write_text(text, encoding="utf-8")
+    code, found = check(tmp_path)
+    assert code == 1
+    assert f"{tmp_path}/{problem}" in found
+
+
+def test_what_cannot_be_checked_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CardError, match="is not a directory"):
+        check(tmp_path / "missing")
+
+
+def test_a_new_card_begins_as_a_skeleton_that_the_check_knows_to_be_unfinished(tmp_path: Path) -> None:
+    code, text = printed(lambda out: library_commands.new("ValueError: heads (12) must be divisible by 5", out))
+    assert code == 0
+    assert 'type = "ValueError"' in text
+    (tmp_path / "new-card.toml").write_text(text, encoding="utf-8")
+    code, found = check(tmp_path)
+    assert code == 1
+    assert "still says TODO" in found
+
+
+def test_a_message_without_words_makes_no_card() -> None:
+    with pytest.raises(LmdiagError):
+        library_commands.new("17", io.StringIO())
