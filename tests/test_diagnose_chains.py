@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmdiag.diagnose.chains import Quoted, is_noise, is_weak, root_index, symptom
@@ -67,6 +67,7 @@ def test_a_cause_is_no_symptom(name: str, message: str) -> None:
 
 
 @given(st.text(), st.text())
+@settings(deadline=None)
 def test_any_message_is_survived(name: str, message: str) -> None:
     symptom(name, message)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmdiag.diagnose.facts import split_arguments, update
@@ -105,17 +105,20 @@ _NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,20}", fullmatch=True)
 
 
 @given(st.dictionaries(_NAMES, _VALUES, max_size=6))
+@settings(deadline=None)
 def test_splitting_is_the_inverse_of_repr(arguments: dict[str, Any]) -> None:
     wanted = [(name, repr(value)) for name, value in arguments.items()]
     assert split_arguments(repr(arguments)[1:-1]) == wanted
 
 
 @given(st.dictionaries(_NAMES, _VALUES, max_size=6))
+@settings(deadline=None)
 def test_splitting_is_the_inverse_of_a_namespaces_repr(arguments: dict[str, Any]) -> None:
     wanted = [(name, repr(value)) for name, value in arguments.items()]
     assert split_arguments(", ".join(f"{name}={value}" for name, value in wanted)) == wanted
 
 
 @given(st.text())
+@settings(deadline=None)
 def test_any_text_is_survived(text: str) -> None:
     assert all(name.isidentifier() for name, _ in split_arguments(text))

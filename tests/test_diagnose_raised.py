@@ -18,8 +18,8 @@ def info(*files: str) -> ExceptionInfo:
 FRAMES = {
     "installed": (SITE + "vllm/v1/engine/core.py", "vllm/v1/engine/core.py"),
     "of a distribution": ("/usr/lib/python3/dist-packages/vllm/v1/engine/core.py", "vllm/v1/engine/core.py"),
-    "a checkout": ("/workspace/vllm/v1/engine/core.py", "vllm/v1/engine/core.py"),
-    "a checkout called like the package": ("/workspace/vllm/vllm/v1/engine/core.py", "vllm/v1/engine/core.py"),
+    "a checkout": ("/src/vllm/v1/engine/core.py", "vllm/v1/engine/core.py"),
+    "a checkout called like the package": ("/src/vllm/vllm/v1/engine/core.py", "vllm/v1/engine/core.py"),
     "relative": ("vllm/v1/engine/core.py", "vllm/v1/engine/core.py"),
 }
 

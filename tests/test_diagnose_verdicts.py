@@ -40,9 +40,7 @@ def died(life: Life, line: int, quote: str | None = None) -> None:
 
 def said(*lives: Life) -> list[tuple[str | None, str]]:
     """(message of the cause, outcome) of each verdict."""
-    return [
-        (verdict.candidate and verdict.candidate.info.message, verdict.outcome) for verdict in judge(lives, no_card)
-    ]
+    return [(item.candidate.info.message if item.candidate else None, item.outcome) for item in judge(lives, no_card)]
 
 
 def test_a_healthy_life_has_no_verdict() -> None:

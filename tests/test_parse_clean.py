@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmdiag.parse.clean import clean
@@ -41,6 +41,7 @@ def test_what_is_readable_is_left(text: str, pieces: list[str]) -> None:
 
 
 @given(st.text())
+@settings(deadline=None)
 def test_any_text_comes_out_without_control_bytes(text: str) -> None:
     pieces = clean(text)
     assert not any(ord(char) < 32 and char not in "\t\n" for piece in pieces for char in piece)
@@ -48,6 +49,7 @@ def test_any_text_comes_out_without_control_bytes(text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="&[")))
+@settings(deadline=None)
 def test_text_without_control_bytes_is_left_as_it_is(text: str) -> None:
     assert clean(text) == [text]
 
@@ -57,6 +59,7 @@ def test_text_without_control_bytes_is_left_as_it_is(text: str) -> None:
         st.text(st.characters(categories=["L", "N", "Zs", "Po"], exclude_characters="&")).filter(str.strip), min_size=1
     )
 )
+@settings(deadline=None)
 def test_each_rewriting_of_a_line_is_a_piece(rewritings: list[str]) -> None:
     assert clean("\r".join(rewritings)) == rewritings
 
@@ -65,5 +68,6 @@ def test_each_rewriting_of_a_line_is_a_piece(rewritings: list[str]) -> None:
     st.text(st.characters(categories=["L", "N"])),
     st.sampled_from(("\x1b[31m", "\x1b[0;36m", "\x1b[0m", "\x1b[1;38;5;9m")),
 )
+@settings(deadline=None)
 def test_a_colour_takes_no_text_with_it(text: str, colour: str) -> None:
     assert clean(colour + text + colour) == [text]

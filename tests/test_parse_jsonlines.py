@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmdiag.parse.jsonlines import read_json
@@ -103,12 +103,14 @@ def test_levels_have_pythons_names(name: str, level: str) -> None:
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(("log", "message", "level", "exc_info", "process", "name", "time", "x")), inner), max_leaves=12))  # fmt: skip
+@settings(deadline=None)
 def test_any_json_is_survived(data: object) -> None:
     found = read_json(json.dumps(data))
     assert found is None or isinstance(found.text, str)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])).map(lambda text: text.rstrip("\r\n")).filter(bool))
+@settings(deadline=None)
 def test_no_character_of_dockers_text_is_lost(text: str) -> None:
     found = read_json(json.dumps({"log": text + "\n", "stream": "stderr"}))
     assert found is not None

@@ -4,7 +4,7 @@ import itertools
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmdiag.model import Line
@@ -92,12 +92,14 @@ def test_two_writes_in_one_line_are_two() -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"))))
+@settings(deadline=None)
 def test_any_lines_are_survived(texts: list[str]) -> None:
     numbers = [one.line.number for one in logical(*texts)]
     assert numbers == sorted(numbers)
 
 
 @given(st.lists(st.integers(0, 62), max_size=5))
+@settings(deadline=None)
 def test_where_a_container_cuts_does_not_matter(cuts: list[int]) -> None:
     edges = [0, *sorted({cut for cut in cuts if 0 < cut < len(RECORD)}), len(RECORD)]
     pieces = [RECORD[start:end] for start, end in itertools.pairwise(edges)]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmdiag.parse.messages import continues_message, finish_message, is_junk
@@ -78,6 +78,7 @@ def test_where_a_raw_message_ends(message: list[str], blanks: int, text: str, wa
 
 
 @given(st.text(), st.integers(0, 9))
+@settings(deadline=None)
 def test_inside_a_record_a_message_goes_on(text: str, blanks: int) -> None:
     """Except for what LMCache writes behind the traceback of its own record: `. System will operate …`."""
     assert continues_message(["x"], blanks, text, in_record=True) is not text.startswith(". ")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmdiag.parse.prefixes import RecordKey, lmcache_end, read_prefix, unglue
@@ -142,6 +142,7 @@ def test_torchs_warning_is_no_error_and_keeps_its_text() -> None:
 
 
 @given(st.text())
+@settings(deadline=None)
 def test_any_text_survives_and_its_end_is_never_lost(text: str) -> None:
     found = read_prefix(text)
     assert text.startswith(found.chain)
@@ -152,12 +153,14 @@ _LETTERS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_
 
 
 @given(st.sampled_from(sorted(PROCESSES)), st.sampled_from(sorted(name for name in RECORDS if RECORDS[name][1].logger == "vllm")), _LETTERS.map(lambda text: "x" + text))  # fmt: skip
+@settings(deadline=None)
 def test_the_text_behind_the_prefixes_is_never_looked_into(process: str, record: str, text: str) -> None:
     found = read_prefix(PROCESSES[process][0] + RECORDS[record][0] + text)
     assert (found.chain, found.record, found.text) == (PROCESSES[process][0], RECORDS[record][1], text)
 
 
 @given(st.lists(st.sampled_from(("ERROR 05-06 01:55:26 [core.py:383] ", "(APIServer pid=1) ", "x", "'", '"', "\\", " ", "Traceback (most recent call last):", '  File "', 'INFO:     1.1.1.1:1 - "GET / HTTP/1.1" 200 OK'))))  # fmt: skip
+@settings(deadline=None)
 def test_no_piece_of_a_glued_line_is_lost(parts: list[str]) -> None:
     text = "".join(parts)
     assert "".join("".join(unglue(text)).split()) == "".join(text.split())

@@ -3,7 +3,7 @@ from __future__ import annotations
 import traceback
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmdiag.model import ExceptionInfo, Frame
@@ -182,6 +182,7 @@ def test_an_endless_traceback_is_bounded() -> None:
 
 
 @given(st.text(st.characters(categories=["L", "N"]), min_size=1).map(lambda text: "a " + text), st.integers(1, 5))
+@settings(deadline=None)
 def test_what_python_itself_prints_is_read(message: str, depth: int) -> None:
     def fail(level: int) -> None:
         if level == 0:
@@ -197,6 +198,7 @@ def test_what_python_itself_prints_is_read(message: str, depth: int) -> None:
 
 
 @given(st.lists(st.text() | st.sampled_from((HEADER, FRAME, "ValueError: x", "    ^^^", CAUSE, "", "  | ", "  +-+---------------- 1 ----------------"))))  # fmt: skip
+@settings(deadline=None)
 def test_any_lines_are_survived(lines: list[str]) -> None:
     reader = TracebackReader(HEADER, in_record=False)
     for line in lines:

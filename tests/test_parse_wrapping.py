@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmdiag.model import Line
@@ -76,6 +76,7 @@ def test_a_line_shorter_than_another_was_not_cut() -> None:
 
 
 @given(st.lists(st.sampled_from((HEAD + "x" * 30, HEAD + "x" * 60, "rest", "y" * 110, "", "ValueError: x", "Traceback (most recent call last):"))))  # fmt: skip
+@settings(deadline=None)
 def test_no_text_is_lost_or_moved(texts: list[str]) -> None:
     found = rejoin(texts)
     assert "".join(text for text, _ in found) == "".join(texts)

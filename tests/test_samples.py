@@ -73,6 +73,14 @@ def test_a_sample_that_another_card_takes_is_told() -> None:
     assert "exact-card" in problem.message
 
 
+def test_a_sample_that_holds_another_failure_too_is_told() -> None:
+    head = "(APIServer pid=1) ERROR 12-01 05:34:47 [serving_chat.py:264] "
+    log = raised(head, "ValueError", "serde a of 3 is not naive") + raised(head, "ValueError", "quite another failure")
+    (problem,) = sample_problems([card(samples=(Sample(log, (("serde", "a"), ("total", "3"))),))])
+    assert problem.key == "sample[0].log"
+    assert "quite another failure" in problem.message
+
+
 def test_the_set_gives_its_cards_and_matches() -> None:
     cards = CardSet([card()])
     assert cards.card("serde-card") == card()

@@ -17,9 +17,20 @@ _REQUEST_HEADER = re.compile(
 )
 _REQUEST_FILES = re.compile(
     r"(?:.*/)?(?:serving\w*|\w*_serving|logger|request_logger|preprocess|renderer|chat_utils|protocol|serve|exception\w*|"
-    r"validation|httptools_impl|h11_impl)\.py$"
+    r"validation|httptools_impl|h11_impl|\w*_parser|abstract_\w+|\w*reasoning\w*)\.py$"
 )
 _REQUEST_CODE = re.compile(r"(?:starlette/|fastapi/|uvicorn/protocols/|vllm/entrypoints/.*(?:serving|render))")
+# Raised in a client's own process, or for a client that went away.
+_CLIENT_TYPES = frozenset(
+    {
+        "BadRequestError",
+        "APIStatusError",
+        "APIConnectionError",
+        "ClientDisconnect",
+        "RequestValidationError",
+        "HTTPException",
+    }
+)
 _ENGINE_FRAME = re.compile(
     r"run_mp_engine|run_engine_core|worker_main|_bootstrap|build_async_engine_client|run_server|<module>"
 )
@@ -96,23 +107,30 @@ def candidate_key(info: ExceptionInfo, match: Match | None) -> tuple[str, str]:
     return "text", _NUMBER.sub("#", _HEX.sub("#", first))[:400] or info.name
 
 
+def from_request_file(event: Traceback | Record) -> bool:
+    """Whether a record was written by vLLM's code that handles one client's request."""
+    return event.logger == "vllm" and event.level != "" and _REQUEST_FILES.match(event.file) is not None
+
+
 def is_fatal(traceback: Traceback) -> bool:
     """Whether the traceback was written because a process was ending: by vLLM's top-level handlers or by Python itself."""
+    if is_request(traceback):
+        return False
     if _FATAL_HEADER.match(traceback.header):
         return True
     frames = traceback.exceptions[-1].frames if traceback.exceptions else ()
     if traceback.logger == "bare":
-        return not is_request(traceback) and not traceback.header.startswith(("Handler for", "Failed to load model"))
+        return not traceback.header.startswith(("Handler for", "Failed to load model", "Exception in thread"))
     return traceback.level in ("ERROR", "CRITICAL") and any(_ENGINE_FRAME.match(frame.function) for frame in frames[:3])
 
 
 def is_request(traceback: Traceback) -> bool:
     """Whether the traceback belongs to one client's request, which failed alone."""
-    if _REQUEST_HEADER.match(traceback.header):
-        return True
+    if from_request_file(traceback) or _REQUEST_HEADER.match(traceback.header):
+        return True  # whatever a client's text makes of the header
     if _FATAL_HEADER.match(traceback.header):
         return False
-    if traceback.level and traceback.logger == "vllm" and _REQUEST_FILES.match(traceback.file):
+    if traceback.exceptions and traceback.exceptions[-1].name in _CLIENT_TYPES:
         return True
     frames = traceback.exceptions[0].frames if traceback.exceptions else ()
-    return any(_REQUEST_CODE.search(frame.file) for frame in frames[:2])
+    return any(_REQUEST_CODE.search(frame.file) for frame in frames[:3])

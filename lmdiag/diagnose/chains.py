@@ -28,7 +28,9 @@ _SYMPTOM_MESSAGES = tuple(
         r"Engine loop has died",
         r"Call to \w+ method failed: (?P<message>.*)",
         r"Error in model execution(?: \(input dumped to [^)]*\))?: (?P<message>.*)",
-        r"Worker proc \S+ died unexpectedly \(exit code: (?:\d+|None)\)",
+        r"Worker proc \S+ died unexpectedly(?: \(exit code: (?:\d+|None)\))?,",
+        r"Engine core proc \S+ died unexpectedly",
+        r"MQLLMEngine is already dead|Engine process \(pid \d+\) died",
         r"cancelled$",
         r"'\w*Executor' object has no attribute '(?:workers|io_thread_pool|shutdown_event)'",
         r"Executor failed\.",
@@ -38,7 +40,7 @@ _SYMPTOM_MESSAGES = tuple(
 _SYMPTOM_TYPES = frozenset(
     {"EngineDeadError", "AsyncEngineDeadError", "MQEngineDeadError", "CancelledError", "EngineGenerateError"}
 )
-STOP_TYPES = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit"})
+STOP_TYPES = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit", "CancelledError"})
 # These follow when a neighbour process has gone, and are a root only where nothing else is in the log.
 _WEAK_TYPES = frozenset(
     {"BrokenPipeError", "ConnectionResetError", "ConnectionRefusedError", "EOFError", "DistNetworkError", "ZMQError"}
@@ -86,6 +88,11 @@ def symptom(type_name: str, message: str) -> tuple[bool, Quoted | None]:
             kept = type_name if message.startswith("Error in model execution") else None
             return True, Quoted(kept, quoted.strip()) if quoted and quoted.strip() else None
     return type_name in _SYMPTOM_TYPES, None
+
+
+def is_symptom_type(info: ExceptionInfo) -> bool:
+    """Whether the class alone tells that an exception only reports another one."""
+    return info.name in _SYMPTOM_TYPES
 
 
 def _from_repr(text: str) -> Quoted:

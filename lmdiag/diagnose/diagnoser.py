@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from lmdiag.diagnose import facts as facts_of
-from lmdiag.diagnose.candidates import Candidate, candidate_key, is_fatal, is_request
-from lmdiag.diagnose.chains import STOP_TYPES, Quoted, is_noise, root_index, symptom
+from lmdiag.diagnose.candidates import Candidate, candidate_key, from_request_file, is_fatal, is_request
+from lmdiag.diagnose.chains import STOP_TYPES, Quoted, is_noise, is_symptom_type, root_index, symptom
 from lmdiag.diagnose.incidents import build
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.verdicts import judge
@@ -20,12 +20,17 @@ _MAX_LIVES = 200
 _MAX_SAID = 40
 _MAX_SYMPTOMS = 60
 _KILLED = re.compile(r"Worker proc (\S+) died unexpectedly \(exit code: -\d+\)")
-_GONE = re.compile(r"Worker proc (\S+) died unexpectedly \(exit code: None\)")
+_GONE = re.compile(
+    r"Worker proc (\S+) died unexpectedly(?: \(exit code: None\))?,|Engine core proc (\S+) died unexpectedly"
+)
 _ENGINE_GONE = re.compile(r".*MPClient: (engine core exited unexpectedly.*)")
 _LMCACHE_HEAD = re.compile(r"Failed to initialize LMCacheManager components: ")
 _LMCACHE_TAIL = re.compile(r"\.? System will operate in degraded mode \(recompute\)\.?\s*$")
 _TAIL_ONLY = re.compile(r"^\.? ?System will operate in degraded mode")
-_FATAL_SAYING = re.compile(r"(?:Failed to start model server|Runner failed with exception): (.*)", re.DOTALL)
+_FATAL_SAYING = re.compile(
+    r"(?:Failed to start model server|Runner failed with exception): (.*)|(\[Errno \d+\] error while attempting to bind .*)",
+    re.DOTALL,
+)
 _TYPED = re.compile(r"(\w+(?:Error|Exception))\((['\"])(.*)\2,?\)$", re.DOTALL)
 
 
@@ -91,6 +96,8 @@ class Diagnoser:
 
     def _error_record(self, life: Life, record: Record) -> None:
         text = record.text
+        if from_request_file(record):
+            return
         if _KILLED.match(text):
             self._kill(life, record)
             return
@@ -107,8 +114,9 @@ class Diagnoser:
             self._candidate(life, record, ExceptionInfo(None, message), degraded=True)
             return
         if hit := _FATAL_SAYING.search(text):
-            typed = _TYPED.match(hit.group(1))
-            info = ExceptionInfo(typed.group(1), typed.group(3)) if typed else ExceptionInfo(None, hit.group(1).strip())
+            said = hit.group(1) or hit.group(2)
+            typed = _TYPED.match(said)
+            info = ExceptionInfo(typed.group(1), typed.group(3)) if typed else ExceptionInfo(None, said.strip())
             self._candidate(life, record, info, fatal=True)
             return
         name, _, rest = text.partition(": ")
@@ -131,18 +139,21 @@ class Diagnoser:
 
     def _traceback(self, traceback: Traceback) -> None:
         life = self._life(traceback)
-        if is_noise(traceback) or not traceback.exceptions:
-            return
-        if traceback.level in ("INFO", "DEBUG", "WARNING"):
+        if is_noise(traceback) or traceback.level in ("INFO", "DEBUG", "WARNING"):
             return
         exceptions = traceback.exceptions
-        if any(item.name in STOP_TYPES for item in exceptions[-1:]):
-            life.stop = min(life.stop or traceback.origin.first_line, traceback.origin.first_line)
+        if not exceptions:
+            if not is_request(traceback):
+                life.cut = life.cut or traceback
+            return
+        if exceptions[-1].name in STOP_TYPES:
+            if exceptions[-1].name != "CancelledError":
+                life.stop = min(life.stop or traceback.origin.first_line, traceback.origin.first_line)
             return
         index = root_index(exceptions, lambda item: self._match(item, traceback) is not None)
         root = exceptions[index]
         known, quoted = symptom(root.name, root.message)
-        if known:
+        if known and (is_symptom_type(root) or not is_request(traceback)):
             self._symptom(life, traceback, root, quoted)
             return
         candidate = self._candidate(

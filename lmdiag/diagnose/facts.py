@@ -8,12 +8,17 @@ from lmdiag.diagnose.redact import redact, redacted
 from lmdiag.model import Facts, Record
 
 _VERSION = r"(\d+\.\d+(?:\.\d+)?[\w.+-]*)"
+# Anchored, since a client's text can hold such words, but never begins a record.
 _VLLM = re.compile(
-    rf"vLLM (?:API )?server version:? {_VERSION}|LLM engine \(v{_VERSION}\)|"
-    rf"(?:█|▀|▄).*\sversion {_VERSION}|vllm version {_VERSION}"
+    rf"vLLM (?:API )?server version:? {_VERSION}|Initializing an? (?:V[01] )?LLM engine \(v{_VERSION}\)|"
+    rf"[ ▄▀█]+\s+version {_VERSION}$"
 )
-_LMCACHE = re.compile(rf"LMCache v{_VERSION}|LMCache initialized .*?with version {_VERSION}")
-_MODEL = re.compile(r"(?:█|▀|▄).*\smodel   (\S.*)|serving model (\S+)|with config: model=(?:'([^']*)'|\"([^\"]*)\")")
+_LMCACHE = re.compile(rf"LMCache initialized for role \S+ with version {_VERSION}, vllm version {_VERSION}")
+_LMCACHE_BANNER = re.compile(rf"[ |_/\\<>]+ LMCache v{_VERSION}")
+_MODEL = re.compile(
+    r"[ ▄▀█]+\s+model   (\S.*)|vLLM server version \S+, serving model (\S+)|"
+    r"Initializing an? (?:V[01] )?LLM engine (?:\(\S+\) )?with config: model=(?:'([^']*)'|\"([^\"]*)\")"
+)
 _ARCHITECTURE = re.compile(r"Resolved architecture: (\w+)")
 _PLATFORM = re.compile(r"Automatically detected platform (\w+)")
 _ARGUMENTS = re.compile(r"(?:non-default args: \{|args: Namespace\()(.*)[})]$", re.DOTALL)
@@ -24,17 +29,19 @@ _MAX_VALUE = 400
 def update(facts: Facts, record: Record) -> Facts:
     """Return the facts with what one record adds. What the server says later about itself replaces what it said before."""
     text = record.text
-    if hit := _VLLM.search(text):
+    if hit := _VLLM.match(text):
         facts = facts._replace(vllm_version=_only(hit).rstrip(",."))
-    if hit := _LMCACHE.search(text):
-        facts = facts._replace(lmcache_version=_only(hit).rstrip(",."))
-    if hit := _MODEL.search(text):
+    if record.logger == "lmcache" and (hit := _LMCACHE.match(text)):
+        facts = facts._replace(lmcache_version=hit.group(1), vllm_version=facts.vllm_version or hit.group(2))
+    elif hit := _LMCACHE_BANNER.match(text):
+        facts = facts._replace(lmcache_version=hit.group(1))
+    if hit := _MODEL.match(text):
         facts = facts._replace(model=redact(_only(hit).strip()))
-    if hit := _ARCHITECTURE.search(text):
+    if hit := _ARCHITECTURE.match(text):
         facts = facts._replace(architecture=hit.group(1))
-    if hit := _PLATFORM.search(text):
+    if hit := _PLATFORM.match(text):
         facts = facts._replace(platform=hit.group(1))
-    if hit := _ARGUMENTS.search(text):
+    if hit := _ARGUMENTS.match(text):
         facts = _with_arguments(facts, hit.group(1))
     return facts
 

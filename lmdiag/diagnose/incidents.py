@@ -120,8 +120,16 @@ def _scope(verdict: Verdict, card: Card | None) -> str:
 
 def _severity(verdict: Verdict, card: Card | None) -> str:
     worst = card.severity if card else _UNCARDED.get(verdict.outcome, "error")
+    if card is None and verdict.outcome == "running" and not _is_logged(verdict):
+        worst = "info"  # a raw traceback that the server survived, or one of a start that succeeded
     cap = "info" if verdict.resolved else _CAPS.get(verdict.outcome, "critical")
     return SEVERITIES[min(SEVERITIES.index(worst), SEVERITIES.index(cap))]
+
+
+def _is_logged(verdict: Verdict) -> bool:
+    """Whether vLLM itself reported the error while it was serving."""
+    candidate, ready = verdict.candidate, verdict.life.ready
+    return bool(candidate and candidate.logger != "bare" and ready and candidate.first.first_line > ready)
 
 
 def _title(candidate: Candidate | None) -> str:

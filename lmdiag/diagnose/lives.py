@@ -9,17 +9,22 @@ import re
 
 from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.chains import Quoted
-from lmdiag.model import Facts, Record, Symptom
+from lmdiag.model import Facts, Record, Symptom, Traceback
 
 _STARTS = (
-    (re.compile(r"vLLM API server version|.*(?:█|▀|▄).*\sversion \d"), "banner"),
-    (re.compile(r"non-default args: |args: Namespace\("), "arguments"),
+    (
+        re.compile(r"vLLM API server version \S+$|[ ▄▀█]+\s+version \S+$|vLLM server version \S+, serving model"),
+        "banner",
+    ),
+    (re.compile(r"non-default args: \{|args: Namespace\("), "arguments"),
     (re.compile(r"\$ (?:\S+ )*vllm serve "), "shell"),
 )
-_READY = re.compile(r"Application startup complete|Starting vLLM server on .*\bready\b|Uvicorn running on")
+_READY = re.compile(r"Application startup complete\.?$|Uvicorn running on ")
+# Whole records of the API server and of uvicorn: a client's text can hold such words, but is never a whole record.
 _STOP = re.compile(
-    r".*API server: shutdown triggered|Shutting down(?: FastAPI HTTP server\.?)?$|Gracefully (?:shutting down|stopping)|"
-    r".*(?:received|Received|got|Got) (?:signal[= ])?(?:SIGINT|SIGTERM)|Waiting for application shutdown|KeyboardInterrupt"
+    r"(?:\[shutdown\] )?API server: shutdown triggered$|Shutting down(?: FastAPI HTTP server\.?)?$|"
+    r"Gracefully (?:shutting down|stopping)[\w .]*$|(?:\[shutdown\] )?\w+: trigger received signal=SIG\w+$|"
+    r"(?:Received|Got) signal \w+[\w ,.]*$|Waiting for application shutdown\.?$"
 )
 
 
@@ -42,6 +47,8 @@ class Life:
         """A worker that a signal ended (negative exit code)."""
         self.gone: Record | None = None
         """A worker or the engine core that had gone without an exit code to tell why."""
+        self.cut: Traceback | None = None
+        """A traceback that breaks off before its exception."""
         self.engine_seen = False
         """The engine core's own lines are in the log, so that an exception of it would be too."""
         self.first_symptom: int | None = None
@@ -87,12 +94,12 @@ class Life:
             self.ready = record.origin.first_line
         # the API server stops its engine with SIGTERM also when it gives up itself
         by_engine = (record.origin.process or "").startswith(("EngineCore", "Worker", "VllmWorker", "DPCoordinator"))
-        if self.stop is None and not by_engine and _STOP.match(record.text):
+        if self.stop is None and not by_engine and record.logger in ("vllm", "uvicorn") and _STOP.match(record.text):
             self.stop = record.origin.first_line
 
 
 def start_kind(record: Record) -> str | None:
     """Return which of the lines of a start a record is, or None."""
-    if record.level not in ("INFO", ""):
+    if record.level not in ("INFO", "") or record.logger.startswith("lmcache"):
         return None
     return next((kind for pattern, kind in _STARTS if pattern.match(record.text)), None)

@@ -97,6 +97,11 @@ def _judge_life(life: Life, match_text: MatchText) -> list[Verdict]:
     degraded = [item for item in others if item.degraded and not item.fatal]
     others = [item for item in others if item not in degraded]
     fatal = [item for item in others if item.fatal]
+    if life.cut and life.ready is None and not (others or requests or symptoms or life.killed):
+        verdict = Verdict(life, None, "unknown")
+        verdict.first_line, verdict.last_line = life.cut.origin.first_line, life.cut.origin.last_line
+        verdict.evidence = evidence(life.cut)
+        return [verdict]
     if not (fatal or symptoms or life.killed):
         return _alive(life, others, degraded, requests, match_text)
     root = _root(life, fatal or others, degraded)
@@ -124,7 +129,7 @@ def _without_shutdown(life: Life, others: list[Candidate]) -> tuple[list[Candida
         return others, life.symptoms
     if any(line < stop for line, _ in life.symptoms):
         return others, life.symptoms
-    return [item for item in others if item.first.first_line < stop], []
+    return [item for item in others if item.first.first_line < stop or (item.fatal and not item.weak)], []
 
 
 def _root(life: Life, pool: list[Candidate], degraded: list[Candidate]) -> Candidate | None:
@@ -172,12 +177,18 @@ def _from_record(record: Record, match: Match | None) -> Candidate:
 
 
 def _outcome(life: Life, candidate: Candidate | None, symptoms: list[tuple[int, Symptom]]) -> str:
-    lines = [line for line, _ in symptoms] + ([candidate.first.first_line] if candidate else [])
-    if life.ready is None or (lines and min(lines) < life.ready and not symptoms):
+    if life.ready is None:
         return "start_failed"
-    if symptoms or life.killed or (candidate and candidate.header.startswith(("Process ", "EngineCore", "WorkerProc"))):
+    lines = [line for line, _ in symptoms] + ([candidate.first.first_line] if candidate else [])
+    if symptoms or life.killed:
+        return "died" if max(lines, default=life.ready) >= life.ready else "start_failed"
+    if (
+        candidate
+        and candidate.first.first_line > life.ready
+        and candidate.header.startswith(("Process ", "EngineCore", "WorkerProc"))
+    ):
         return "died"
-    return "unknown"
+    return "running"  # the server came up in spite of it, or went on
 
 
 def _is_apart(item: Candidate, root: Candidate | None, outcome: str) -> bool:

@@ -20,7 +20,8 @@ def clean(text: str) -> list[str]:
     """Return the readable pieces of one physical line.
 
     A carriage return starts a new piece: a progress bar rewrites its line, and the next record is often glued to it.
-    The common line, printable and in one piece, is returned as it is.
+    Behind a record's prefix it does not, since there it may be a client's. The common line, printable and in one
+    piece, is returned as it is.
     """
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
@@ -33,4 +34,6 @@ def clean(text: str) -> list[str]:
     text = text.translate(_CONTROL).rstrip("\r")
     if "\r" not in text:
         return [text]
-    return [piece for piece in text.split("\r") if piece.strip()]
+    pieces = [piece for piece in text.split("\r") if piece.strip()]
+    first = next((number for number, piece in enumerate(pieces) if _RECORD.search(piece)), len(pieces))
+    return [*pieces[:first], " ".join(pieces[first:])] if pieces[first:] else pieces

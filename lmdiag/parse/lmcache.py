@@ -13,34 +13,41 @@ _LOUD = frozenset({"ERROR", "CRITICAL"})
 
 
 class LMCacheRecords:
-    """Gives the raw lines of an LMCache record their record, up to its end mark."""
+    """Gives the raw lines of an LMCache record their record, up to its end mark.
+
+    Behind a quiet LMCache line that lacks its mark, lines are held back until the mark shows that they were one record:
+    LMCache prints tokens' text as it is, and what looks like another process's record there is a client's. A process
+    that had been seen before is no client's invention, and is let through.
+    """
 
     def __init__(self, *, max_open: int = 256) -> None:
         self._open: dict[str, tuple[RecordKey, int]] = {}
         self._max_open = max_open
         self._held: list[Logical] | None = None
+        self._known: set[str] = set()
 
     def ignores(self, chain: str) -> bool:
         """Say whether a record of another logger in this chain would change nothing."""
-        return self._held is None and chain not in self._open
+        return self._held is None and chain not in self._open and (not chain or chain in self._known)
 
     def feed(self, logical: Logical) -> Iterator[Logical]:
-        """Take one line; yield it, and what waited for it, with its record.
-
-        Behind a quiet LMCache line that lacks its end mark everything is held back until the mark shows that it was one
-        record: LMCache prints tokens' text as it is, and what looks like another process's record there is a client's.
-        """
+        """Take one line; yield it, and what waited for it, with its record."""
         key, text = logical.prefixed.record, logical.prefixed.text
+        chain = logical.stream + logical.prefixed.chain
         starts = key is not None and key.logger == "lmcache"
         ends = lmcache_end(text) is not None
-        if self._held is not None:
-            if not starts and ends:
+        if self._held is not None and not starts and (not logical.prefixed.chain or chain not in self._known):
+            if ends:
                 self._held = None
                 return
-            if not starts and len(self._held) < _MAX_HELD_LINES:
-                self._held.append(logical)
-                return
+            self._held.append(logical)
+            if len(self._held) > _MAX_HELD_LINES:
+                yield from self.close()
+            return
+        if starts:
             yield from self.close()
+        elif chain and len(self._known) < self._max_open:
+            self._known.add(chain)
         if starts and not ends and key is not None and key.level not in _LOUD:
             self._held = []
         yield self._with_record(logical)
@@ -62,6 +69,6 @@ class LMCacheRecords:
         else:
             return logical
         end = lmcache_end(prefixed.text)
-        if end is None and left and len(self._open) < self._max_open:
+        if end is None and left and key.level in _LOUD and len(self._open) < self._max_open:
             self._open[chain] = (key, left - 1)
         return logical._replace(prefixed=prefixed._replace(record=key, text=prefixed.text[:end]))

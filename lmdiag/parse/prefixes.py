@@ -18,7 +18,12 @@ _RECORD = re.compile(
 _LMCACHE = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+)\] LMCache (DEBUG|INFO|WARNING|ERROR|CRITICAL):? ?")
 _LMCACHE_OLD = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) LMCache: ?")
 _LMCACHE_END = re.compile(r" ?\(([\w.-]+\.py):(\d+):[\w.]+\)$")
-_UVICORN = re.compile(r"(INFO|WARNING|ERROR|CRITICAL|DEBUG): {1,5}(?=\S|$)")
+# uvicorn pads the level to nine columns; a text copy may have folded the blanks, and what follows may be indented.
+_UVICORN = re.compile(
+    r"(INFO(?=: {5})|(?:ERROR|DEBUG)(?=: {4})|WARNING(?=: {2})|(?:INFO|WARNING|ERROR|CRITICAL|DEBUG)(?=: \S|:$)):"
+)
+_UVICORN_COLUMNS = 10
+_LMCACHE_OLD_END = re.compile(r" \[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\] -- \S+:\d+$")
 _OTHER = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+[\t ](?:[\w.]+ \d* ?)?(DEBUG|INFO|WARNING|ERROR|CRITICAL) +(?:\[([^\]]*)\] )?"
     r"|(?:[\w.]+ ){0,3}(ERROR|CRITICAL) \[([\w.]+:[^\]]*)\] "
@@ -27,6 +32,9 @@ _TORCH = re.compile(r"\[[WEFI]\d{3,4} \d\d:\d\d:\d\d")
 _TAG = _PROCESS.replace(r"\(?", r"\(", 1)
 _GLUED = re.compile(rf"(?:{_TAG})*{_STAMP}|(?:{_TAG})(?=Traceback \(|  File \"|Process )")
 _RAY_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\](?: \(Ray deduplicates logs.*)?$")
+_OWN_WORDS = re.compile(
+    r"vLLM API server version \S+ *|Automatically detected platform \w+\. *|(?:Engine \d+: )?Avg [\w .:/,%-]+|EngineCore failed to start\. *"
+)
 _ACCESS = re.compile(r'INFO: +\S+ - "[^"]*" \d{3}(?= |$)')
 
 
@@ -66,6 +74,8 @@ def read_prefix(text: str) -> Prefixed:
     if text.endswith(("across cluster]", "log-deduplication for more options.)", "options.)")):
         text = _RAY_REPEATED.sub("", text)
     key, start = _record(text)
+    if key is not None and key.logger == "lmcache-old":
+        text = _LMCACHE_OLD_END.sub("", text)
     return Prefixed(chain, process, pid, key, text[start:] if start else text)
 
 
@@ -101,7 +111,8 @@ def _record(text: str) -> tuple[RecordKey | None, int]:
         if _TORCH.match(text):
             return RecordKey("torch", "WARNING", None, "", 0), 0
     if hit := _UVICORN.match(text):
-        return RecordKey("uvicorn", hit.group(1), None, "", 0), hit.end()
+        padded = text.startswith(" ", hit.end()) and not text[hit.end() : _UVICORN_COLUMNS].strip()
+        return RecordKey("uvicorn", hit.group(1), None, "", 0), _UVICORN_COLUMNS if padded else hit.end() + 1
     if hit := _LMCACHE_OLD.match(text):
         return RecordKey("lmcache-old", hit.group(1), None, "", 0), hit.end()
     if (head.isdigit() or " [" in text[:60]) and (hit := _OTHER.match(text)):
@@ -119,8 +130,9 @@ def unglue(text: str) -> list[str]:
     """Split a line at record prefixes that stand in its middle because two writes, or a copy, ran together.
 
     A client's text can imitate a prefix, so this is done only where that does no harm: behind raw text of the process
-    itself, behind a complete access line (whose path uvicorn escapes), or where the prefix is that of the same record
-    once more; and never inside a Python string literal. A line that goes on behind an access line is a flattened copy.
+    itself, behind a complete access line (whose path uvicorn escapes) or a sentence that quotes nobody, or where the
+    prefix is that of the same record once more; and never inside a Python string literal. A line that goes on behind
+    an access line or such a sentence is a flattened copy.
     """
     own = _GLUED.match(text) if text[:1] in _STARTS else None
     position = own.end() if own else 1
@@ -131,7 +143,9 @@ def unglue(text: str) -> list[str]:
     while hit := _GLUED.search(text, position):
         position = hit.end()
         head = text[start : hit.start()]
-        flattened = flattened or _ACCESS.match(head) is not None
+        flattened = (
+            flattened or _ACCESS.match(head) is not None or _OWN_WORDS.fullmatch(read_prefix(head).text) is not None
+        )
         if (flattened or _is_own_text(head, hit.group())) and not _inside_literal(head):
             pieces.append(head.rstrip())
             start = hit.start()
