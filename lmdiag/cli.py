@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -134,6 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import argcomplete
 
         argcomplete.autocomplete(parser())
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a log's text may not fit the terminal's encoding
     try:
         options = parser().parse_args(arguments)
         code = _run(options)
@@ -142,6 +145,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _closed_pipe()
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        print(f"lmdiag: the report cannot be written: {error.strerror or error}", file=sys.stderr)
+        return _closed_pipe() or 2
     except LmdiagError as error:
         print(f"lmdiag: {error}", file=sys.stderr)
         return 2

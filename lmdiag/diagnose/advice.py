@@ -9,7 +9,7 @@ from lmdiag.model import Advice, Facts, Solution
 
 _HOLE = re.compile(r"\{([^{}]+)\}")
 _CONDITION = re.compile(r"\s*([\w.]+)\s*(?:(==|!=|<=|>=|<|>)\s*(.+?))?\s*$")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def personal(
@@ -37,10 +37,16 @@ def _value(expression: str, fields: Mapping[str, str]) -> str | None:
     import ast  # only where a card computes
 
     try:
-        result = _compute(ast.parse(expression, mode="eval").body, fields)
+        return _number(_compute(ast.parse(expression, mode="eval").body, fields))
     except (SyntaxError, ValueError, ZeroDivisionError, KeyError, OverflowError):
         return None
-    return str(int(result)) if float(result).is_integer() else f"{int(result * 100) / 100:g}"
+
+
+def _number(value: float) -> str:
+    """Cut to two decimals, never up: a limit that is rounded up is exceeded."""
+    if value == int(value):
+        return str(int(value))
+    return f"{int(value * 100) / 100:.2f}".rstrip("0").rstrip(".")
 
 
 def _compute(node: object, fields: Mapping[str, str]) -> float:
@@ -50,7 +56,12 @@ def _compute(node: object, fields: Mapping[str, str]) -> float:
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return node.value
     if isinstance(node, ast.Name):
-        return float(_NUMBER.search(fields[node.id]).group())  # type: ignore[union-attr]
+        hit = _NUMBER.search(fields[node.id].replace(",", ""))
+        if hit is None:
+            raise ValueError(fields[node.id])
+        return float(hit.group())
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_compute(node.operand, fields)
     if isinstance(node, ast.BinOp):
         left, right = _compute(node.left, fields), _compute(node.right, fields)
         if isinstance(node.op, ast.Add):

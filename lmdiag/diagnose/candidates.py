@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from lmdiag.diagnose.chains import is_weak
 from lmdiag.model import ExceptionInfo, Match, Origin, Record, Symptom, Traceback
@@ -37,6 +38,8 @@ _ENGINE_FRAME = re.compile(
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _HEX = re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f]{8}(?:[0-9a-f-]{4,})?\b|0x[0-9a-f]+")
 _MAX_EVIDENCE = 6
+_MAX_REPORTS = 4096
+"""Different processes that are told apart for one candidate."""
 
 
 class Candidate:
@@ -52,9 +55,10 @@ class Candidate:
         self.logger = ""
         self.evidence: tuple[str, ...] = ()
         self.symptoms: list[Symptom] = []
-        self.processes: list[str] = []
-        self.reports: list[tuple[str | None, int | None, bool]] = []
-        """Process, pid, and whether a log record (not a raw echo on stderr) reported it."""
+        self.processes: dict[str, None] = {}
+        """Names, in the order of their first report."""
+        self.reports: Counter[tuple[str | None, int | None, bool]] = Counter()
+        """By process, pid, and whether a log record (not a raw echo on stderr) reported it."""
         self.fatal = False
         self.request = True
         self.degraded = False
@@ -69,7 +73,7 @@ class Candidate:
     def count(self) -> int:
         """How often it happened: requests each count; a process that reports its own death twice died once."""
         if self.request:
-            return len(self.reports)
+            return self.reports.total()
         logged = {report for report in self.reports if report[2]}
         return max(1, len(logged or {report for report in self.reports if report[0]}))
 
@@ -84,9 +88,10 @@ class Candidate:
         if len(info.frames) > len(self.info.frames) or (not self.type_known and info.type):
             self.info = info._replace(type=info.type or self.info.type)
             self.type_known = self.type_known or info.type is not None
-        self.reports.append((origin.process, origin.pid, bool(event.level)))
-        if origin.process and origin.process not in self.processes:
-            self.processes.append(origin.process)
+        if len(self.reports) < _MAX_REPORTS:
+            self.reports[origin.process, origin.pid, bool(event.level)] += 1
+        if origin.process and len(self.processes) < _MAX_REPORTS:
+            self.processes[origin.process] = None
         if not self.evidence:
             self.evidence = evidence(event)
         self.logger = self.logger or event.logger
@@ -103,8 +108,8 @@ def candidate_key(info: ExceptionInfo, match: Match | None) -> tuple[str, str]:
     """Two reports of the same failure have the same key, though each worker names its own device and sizes."""
     if match is not None:
         return "card", match.card
-    first = info.message.split("\n", 1)[0]
-    return "text", _NUMBER.sub("#", _HEX.sub("#", first))[:400] or info.name
+    first = info.message[:400].split("\n", 1)[0]
+    return "text", _NUMBER.sub("#", _HEX.sub("#", first)) or info.name
 
 
 def from_request_file(event: Traceback | Record) -> bool:

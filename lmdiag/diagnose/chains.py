@@ -15,6 +15,7 @@ from lmdiag.model import ExceptionInfo, Traceback
 _SYMPTOM_MESSAGES = tuple(
     re.compile(pattern, re.DOTALL)
     for pattern in (
+        r"Engine core initialization failed\. See root cause above\..*?(?P<message>Failed core proc\(s\): \{[^}]*: -\d+\})",
         r"Engine core initialization failed\. See root cause above",
         r"Frontend process failed during engine core initialization",
         r"WorkerProc initialization failed due to an exception in a background process",
@@ -34,6 +35,7 @@ _SYMPTOM_MESSAGES = tuple(
         r"cancelled$",
         r"'\w*Executor' object has no attribute '(?:workers|io_thread_pool|shutdown_event)'",
         r"Executor failed\.",
+        r"(?P<message>Process \S+ \(PID: \d+\) died with exit code (?:None|-\d+))",
         r"One or more API server processes|Process \S+ \(PID: \d+\) died with exit code",
     )
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Sequence
 from typing import Protocol
@@ -17,6 +18,8 @@ from lmdiag.parse.assembler import CRASH
 
 _MAX_CANDIDATES = 500
 _MAX_LIVES = 200
+_MAX_SERVICES = 64
+_MAX_WAITING = 256
 _MAX_SAID = 40
 _MAX_SYMPTOMS = 60
 _KILLED = re.compile(r"Worker proc (\S+) died unexpectedly \(exit code: -\d+\)")
@@ -53,21 +56,32 @@ class Diagnoser:
         self._source = source
         self._cards = cards
         self._lives: dict[str, list[Life]] = {}
+        self._waiting: list[tuple[int, int, Record | Traceback]] = []
+        self._fed = 0
         self.dropped = 0
 
     # -- collecting ------------------------------------------------------------------------------------------------
 
     def feed(self, event: Record | Traceback) -> None:
-        """Take one event."""
+        """Take one event. Events are finished out of order (a record ends when the next begins), and judged in order."""
+        heapq.heappush(self._waiting, (event.origin.first_line, self._fed, event))
+        self._fed += 1
+        if len(self._waiting) > _MAX_WAITING:
+            self._take(heapq.heappop(self._waiting)[2])
+
+    def _take(self, event: Record | Traceback) -> None:
         if isinstance(event, Record):
             self._record(event)
         else:
             self._traceback(event)
 
     def _life(self, event: Record | Traceback) -> Life:
-        lives = self._lives.setdefault(event.origin.service, [])
+        service = event.origin.service
+        if service not in self._lives and len(self._lives) >= _MAX_SERVICES:
+            service = ""
+        lives = self._lives.setdefault(service, [])
         if not lives:
-            lives.append(Life(event.origin.service, 1))
+            lives.append(Life(service, 1))
         line = event.origin.first_line  # a traceback may be finished only after the next start has been seen
         life = next((life for life in reversed(lives) if life.first_line <= line), lives[0])
         life.last_line = max(life.last_line, event.origin.last_line)
@@ -76,8 +90,8 @@ class Diagnoser:
     def _record(self, record: Record) -> None:
         life = self._life(record)
         if life.starts_anew(record):
-            lives = self._lives[record.origin.service]
-            life = Life(record.origin.service, record.origin.first_line)
+            lives = self._lives[life.service]
+            life = Life(life.service, record.origin.first_line)
             lives.append(life)
             del lives[1:-_MAX_LIVES]
         life.note(record)
@@ -153,7 +167,7 @@ class Diagnoser:
         index = root_index(exceptions, lambda item: self._match(item, traceback) is not None)
         root = exceptions[index]
         known, quoted = symptom(root.name, root.message)
-        if known and (is_symptom_type(root) or not is_request(traceback)):
+        if known and (is_symptom_type(root) or not from_request_file(traceback)):
             self._symptom(life, traceback, root, quoted)
             return
         candidate = self._candidate(
@@ -209,6 +223,8 @@ class Diagnoser:
 
     def close(self) -> list[Incident]:
         """Judge what was collected; return the incidents in the order of the log."""
+        while self._waiting:
+            self._take(heapq.heappop(self._waiting)[2])
         incidents = [
             incident
             for lives in self._lives.values()

@@ -11,12 +11,12 @@ _VERSION = r"(\d+\.\d+(?:\.\d+)?[\w.+-]*)"
 # Anchored, since a client's text can hold such words, but never begins a record.
 _VLLM = re.compile(
     rf"vLLM (?:API )?server version:? {_VERSION}|Initializing an? (?:V[01] )?LLM engine \(v{_VERSION}\)|"
-    rf"[ ▄▀█]+\s+version {_VERSION}$"
+    rf"[ ▄▀█\n]*+version {_VERSION}(?:$|\n)"
 )
 _LMCACHE = re.compile(rf"LMCache initialized for role \S+ with version {_VERSION}, vllm version {_VERSION}")
-_LMCACHE_BANNER = re.compile(rf"[ |_/\\<>]+ LMCache v{_VERSION}")
+_LMCACHE_BANNER = re.compile(rf"[ |_/\\<>]*+LMCache v{_VERSION}")
 _MODEL = re.compile(
-    r"[ ▄▀█]+\s+model   (\S.*)|vLLM server version \S+, serving model (\S+)|"
+    r"[ ▄▀█\n]*+(?:version \S+\n[ ▄▀█]*+)?model   (\S.*)|vLLM server version \S+, serving model (\S+)|"
     r"Initializing an? (?:V[01] )?LLM engine (?:\(\S+\) )?with config: model=(?:'([^']*)'|\"([^\"]*)\")"
 )
 _ARCHITECTURE = re.compile(r"Resolved architecture: (\w+)")

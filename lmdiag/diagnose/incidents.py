@@ -9,7 +9,7 @@ from lmdiag.diagnose.advice import personal
 from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.raised import raised_at
-from lmdiag.diagnose.redact import redacted
+from lmdiag.diagnose.redact import redact, redacted
 from lmdiag.diagnose.verdicts import Verdict
 from lmdiag.model import SEVERITIES, Card, Earlier, Facts, Incident, Root, Symptom
 
@@ -86,7 +86,7 @@ def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Inci
         facts=facts,
         advice=advice,
         occurrences=max(candidate.count if candidate else 1, verdict.lives),
-        processes=tuple(candidate.processes[:_MAX_PROCESSES]) if candidate else (),
+        processes=tuple(candidate.processes)[:_MAX_PROCESSES] if candidate else (),
         first_seen=first_seen,
         last_seen=last_seen,
         source=source,
@@ -101,7 +101,8 @@ def _evidence(verdict: Verdict) -> tuple[str, ...]:
     """A request's own error quotes what the client sent; its message is enough."""
     if verdict.outcome == "request_failed":
         return ()
-    return tuple(redacted(line, _MAX_EVIDENCE_LINE) for line in verdict.evidence)
+    whole = redact("\n".join(line[: 4 * _MAX_EVIDENCE_LINE] for line in verdict.evidence))  # a literal may span lines
+    return tuple(redacted(line, _MAX_EVIDENCE_LINE) for line in whole.split("\n")[: len(verdict.evidence)])
 
 
 def _digest(*parts: str) -> str:
@@ -120,8 +121,10 @@ def _scope(verdict: Verdict, card: Card | None) -> str:
 
 def _severity(verdict: Verdict, card: Card | None) -> str:
     worst = card.severity if card else _UNCARDED.get(verdict.outcome, "error")
-    if card is None and verdict.outcome == "running" and not _is_logged(verdict):
+    if verdict.outcome == "running" and not _is_logged(verdict):
         worst = "info"  # a raw traceback that the server survived, or one of a start that succeeded
+    if verdict.recovered:
+        worst = min(worst, "error", key=SEVERITIES.index)
     cap = "info" if verdict.resolved else _CAPS.get(verdict.outcome, "critical")
     return SEVERITIES[min(SEVERITIES.index(worst), SEVERITIES.index(cap))]
 

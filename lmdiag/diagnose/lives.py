@@ -13,7 +13,9 @@ from lmdiag.model import Facts, Record, Symptom, Traceback
 
 _STARTS = (
     (
-        re.compile(r"vLLM API server version \S+$|[ ▄▀█]+\s+version \S+$|vLLM server version \S+, serving model"),
+        re.compile(
+            r"vLLM API server version \S+$|[ ▄▀█\n]*+version \d\S*(?:$|\n)|vLLM server version \S+, serving model"
+        ),
         "banner",
     ),
     (re.compile(r"non-default args: \{|args: Namespace\("), "arguments"),
@@ -55,6 +57,11 @@ class Life:
         self.last_line = first_line
         self.degraded_since: int | None = None
 
+    def _failed_before(self, line: int) -> bool:
+        failures = [item.first.first_line for item in self.candidates.values() if not item.request]
+        failures += [self.first_symptom or line]
+        return min(failures) < line
+
     @property
     def failing(self) -> bool:
         """Whether anything beyond a client's mistake has been seen in it."""
@@ -74,11 +81,12 @@ class Life:
 
     def starts_anew(self, record: Record) -> bool:
         """Whether a record opens the next life. The lines of one start are several, each of its own kind."""
+        line = record.origin.first_line
         kind = start_kind(record)
         pid = record.origin.pid if (record.origin.process or "").startswith("APIServer") else None
         if kind is None:
             return False
-        if kind in self.seen or self.ready is not None or self.failing:
+        if kind in self.seen or (self.ready or line) < line or self._failed_before(line):
             return True
         return pid is not None and self.api_pid not in (None, pid)
 
@@ -94,7 +102,12 @@ class Life:
             self.ready = record.origin.first_line
         # the API server stops its engine with SIGTERM also when it gives up itself
         by_engine = (record.origin.process or "").startswith(("EngineCore", "Worker", "VllmWorker", "DPCoordinator"))
-        if self.stop is None and not by_engine and record.logger in ("vllm", "uvicorn") and _STOP.match(record.text):
+        if (
+            self.stop is None
+            and not by_engine
+            and record.logger in ("vllm", "uvicorn", "json")
+            and _STOP.match(record.text)
+        ):
             self.stop = record.origin.first_line
 
 

@@ -25,6 +25,9 @@ class Verdict:
         self.symptoms = list(symptoms)
         self.earlier: list[Verdict] = []
         self.resolved = False
+        """A failed start, with a start behind it that succeeded."""
+        self.recovered = False
+        """A death, with a start behind it that succeeded: it will come again."""
         self.lives = 1
         self.evidence: tuple[str, ...] = candidate.evidence if candidate else ()
         self.first_line = candidate.first.first_line if candidate else (life.first_symptom or life.first_line)
@@ -47,7 +50,8 @@ def judge(lives: Sequence[Life], match_text: MatchText) -> list[Verdict]:
     newest = lives[-1]
     if newest.ready is not None and not newest.failing:
         for verdict in visible:
-            verdict.resolved = True
+            verdict.resolved = verdict.outcome == "start_failed"
+            verdict.recovered = verdict.outcome == "died"
     elif len(visible) > 1:
         verdicts = _fold_earlier(verdicts, visible)
     return verdicts
@@ -82,8 +86,8 @@ def _merge(verdicts: list[Verdict]) -> list[Verdict]:
 
 
 def _absorb(first: Candidate, other: Candidate) -> None:
-    first.reports.extend(other.reports)
-    first.processes.extend(name for name in other.processes if name not in first.processes)
+    first.reports.update(other.reports)
+    first.processes.update(other.processes)
     first.last, first.last_time = other.last, other.last_time or first.last_time
     first.request = first.request and other.request
 
@@ -144,9 +148,27 @@ def _root(life: Life, pool: list[Candidate], degraded: list[Candidate]) -> Candi
     if not (confirmed or strong) and life.symptoms:
         return None  # a broken connection tells only that the other side had gone
     first = min(confirmed or strong or pool, key=lambda item: item.first.first_line)
-    if degraded and (not first.info.message or any("/lmcache/" in frame.file for frame in first.info.frames[-3:])):
+    if (
+        degraded
+        and life.ready is None
+        and (not first.info.message or any("/lmcache/" in frame.file for frame in first.info.frames[-3:]))
+    ):
         return degraded[0]  # LMCache swallowed its own failure, and the worker then died for want of the engine
     return first
+
+
+def _wants_lmcache(first: Candidate, life: Life) -> bool:
+    """Whether a process died for want of the engine whose failure LMCache had swallowed.
+
+    A start dies of any exception out of LMCache then, or of an empty assertion; a server that came up in degraded mode
+    dies at its first request of `assert self.lmcache_engine is not None` (LMCache up to 0.5.0).
+    """
+    inside = any(
+        "/lmcache/" in frame.file or "lmcache" in frame.file.rsplit("/", 1)[-1] for frame in first.info.frames[-3:]
+    )
+    if life.ready is None or first.first.first_line < life.ready:
+        return inside or not first.info.message
+    return inside and first.info.name == "AssertionError" and not first.info.message
 
 
 def _same(message: str, quote: str) -> bool:

@@ -41,6 +41,8 @@ _CHATTER_LINE = re.compile(
 )
 CRASH = re.compile(
     r"!+ Segfault encountered|Segmentation fault|Fatal Python error: |terminate called after throwing|\*\*\* SIG[A-Z]+ received|"
+    r"(?:Memory cgroup o|O)ut of memory: Killed process|\S+\.service: (?:Main process exited, code=(?:killed|dumped)|"
+    r"A process of this unit has been killed by the OOM killer|Failed with result 'oom-kill')|"
     r"Bus error|Illegal instruction|Killed$|Aborted(?: \(core dumped\))?$"
 )
 """What the C library, the shell and Python say of a process that a signal ended."""
@@ -50,7 +52,7 @@ _RAW_NOTABLE = re.compile(
 )
 _USAGE = re.compile(r"(?:[\w./-]+ )*[\w./-]+: error: ")
 _HEADER_LINE = re.compile(r"[\w ]*(?:failed to start|hit an exception|encountered a fatal error)\b")
-_RANK = re.compile(r"(?:rank|default)?\d+")
+_NO_SERVICE = re.compile(r"(?:rank|default)?\d+|\S+\[\d+\]|kernel|systemd")
 _QUIET = frozenset({"INFO", "DEBUG"})
 _LOUD = frozenset({"ERROR", "CRITICAL"})
 _MAX_TEXT_LINES = 60
@@ -192,7 +194,7 @@ class Assembler:
             group.lines.extend([text] if len(group.lines) < _MAX_TEXT_LINES else [])
             group.last = line.number
             return
-        if key is None or key != group.key or not group.first:
+        if key is None or key != group.key or not group.first or key.logger == "uvicorn":
             yield from self._finish_record(group)
             group.start(prefixed, line.number)
         self._outside(group, text, line)
@@ -212,7 +214,9 @@ class Assembler:
         quiet = key is not None and key.level in _QUIET and key.logger == "vllm"
         loud = key is None or key.level in _LOUD
         if not quiet and (opens(text) or (loud and CERTAIN.match(text))):
-            group.reader = TracebackReader(text, in_record=key is not None)
+            group.reader = TracebackReader(
+                text, in_record=key is not None, tail=". " if key and key.logger == "lmcache" else ""
+            )
             group.reader_first = line.number
             said = self._last_said.pop(group.chain, "")
             if not group.reader.header:
@@ -280,5 +284,5 @@ def _same_record(mine: RecordKey, other: RecordKey) -> bool:
 
 
 def _service(stream: str) -> str:
-    """Ranks and task numbers name the processes of one server, and a unit's process id changes with each start."""
-    return " ".join(re.sub(r"\[\d+\]$", "", name) for name in stream.split() if not _RANK.fullmatch(name))
+    """Name the container or pod. Ranks and tasks are processes of one server, and a journal tells of one unit and its host."""
+    return " ".join(name for name in stream.split() if not _NO_SERVICE.fullmatch(name))

@@ -10,7 +10,8 @@ _ESCAPE = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 # Copies keep a colour in other clothes: caret notation of web viewers, U+FFFD for ESC, or ESC lost altogether.
-_COPIED_COLOUR = re.compile(r"(?:\^\[|\ufffd)\[(?:\d{1,3};)*\d{0,3}m|(?<![\w\]\)])\[(?:\d{1,3};)+\d{1,3}m")
+_COPIED_COLOUR = re.compile(r"(?:\^\[|\ufffd)\[(?:\d{1,3};)*\d{0,3}m|(?<![\w\]])\[(?:\d{1,3};)+\d{1,3}m")
+_RECORD = re.compile(r"\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b(?: \d\d-\d\d |:)")
 _CONTROL = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127))
 _HTML = re.compile(r"&(?:quot|#39|#x27|lt|gt|amp);")
 _HTML_TEXT = {"&quot;": '"', "&#39;": "'", "&#x27;": "'", "&lt;": "<", "&gt;": ">", "&amp;": "&"}

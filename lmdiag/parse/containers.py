@@ -21,7 +21,8 @@ _DATE = re.compile(
 )
 _SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([\w.-]+) ([\w./@:-]+?)(\[\d+\])?: ?")
 _SYSLOG_REST = re.compile(r"([\w.-]+) ([\w./@-]+)(\[\d+\]): ?")
-_COMPOSE = re.compile(r"(\[?[A-Za-z][\w.-]*\]?) *\| ?")
+# Compose pads the name to the longest one and adds a blank; a bare table's `word | word` has neither.
+_COMPOSE = re.compile(r"(\[?[A-Za-z][\w.-]*\]?)(?: {2,}|(?<=\d) |(?<=\d))\| ?")
 _POD = re.compile(r"\[(pod/[^\]\s]+)\] ?")
 _STERN = re.compile(rf"([a-z0-9][\w.-]* [\w.-]+) {_KNOWN}")
 _LABEL = re.compile(rf" {{0,4}}([\w.-]+): {_KNOWN}")
@@ -51,7 +52,7 @@ class Unwrapper:
     _MAX_LABELS = 256
 
     def __init__(self) -> None:
-        self._labels: dict[str, str] = {}
+        self._labels: dict[str, list[tuple[str, str]]] = {}
 
     def unwrap(self, text: str) -> Unwrapped:
         """Return stream and inner text. Behind a container that cuts lines it stops: what is inside may be cut too."""
@@ -98,7 +99,7 @@ class Unwrapper:
     def _label(self, text: str) -> tuple[str, int] | None:
         if "|" in text[:80] and (hit := _COMPOSE.match(text)) and hit.group(1) not in _COMPOSE_NOT:
             return hit.group(1) + " ", hit.end()
-        for label, name in self._labels.items():
+        for label, name in self._labels.get(text.partition(" ")[0], ()):
             if text.startswith(label):
                 return name, len(label)
         if ("pid=" in text[:120] or ": " in text[:64]) and (hit := _STERN.match(text) or _LABEL.match(text)):
@@ -106,6 +107,6 @@ class Unwrapper:
             if name in _COMPOSE_NOT or name.endswith(("Error", "Exception")):
                 return None
             if len(self._labels) < self._MAX_LABELS:
-                self._labels[text[: hit.end()]] = name + " "
+                self._labels.setdefault(text.partition(" ")[0], []).append((text[: hit.end()], name + " "))
             return name + " ", hit.end()
         return None

@@ -29,7 +29,8 @@ _PYDANTIC_VALUE = re.compile(
 _LIST_ITEM = re.compile(r"\s+\S|[-*•] |\d{1,2}[.)] ")
 _NEW_THING = re.compile(
     r"Process \S+:$|Exception ignored in|usage: |[\w./-]+: (?:error|warning): |\S+\.py:\d+: |During handling of|"
-    r"The above exception|\[|\(\w|[\w .]{0,20}\d+%\||\d{4}-\d\d-\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b|Traceback|"
+    r"The above exception|\[|\(\w|"
+    r"[\w .,():-]{0,80}?\d{1,3}%(?:\||\s+Completed)|\d{4}-\d\d-\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b|Traceback|"
     r"nanobind|terminate called|\$ |\S+@\S+[:$#]|\*\*\*|Fatal Python|See https://|Actions for L\d+$|\d+$|Sentry|=+$|-+$|"
     r"swigvarlink|sys:\d+:|Aborted|Segmentation|Killed|resource_tracker|make: |ERROR:|\+"
 )
@@ -48,7 +49,7 @@ def continues_message(message: list[str], blanks: int, text: str, *, in_record: 
     behind the first line of a message that is known to have several.
     """
     if in_record:
-        return not text.startswith(". ")
+        return True
     if _PYDANTIC.match(message[0]):
         if _PYDANTIC_END.match(message[-1]):  # one error of several is over
             return not blanks and _PYDANTIC_FIELD.match(text) is not None

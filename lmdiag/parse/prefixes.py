@@ -9,7 +9,7 @@ _PROCESS = r"\(?(?:[\w:./-]+ (?:[\w=:-]+ )?)?pid=\d+(?:, ip=[\w.:]+)?\) "
 _LEVEL = r"DEBUG|INFO|WARNING|ERROR|CRITICAL"
 _STAMP = rf"(?:{_LEVEL}) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+:\d+[\]\[]+"
 
-_CHAIN = re.compile(rf"(?:{_PROCESS})+")
+_CHAIN = re.compile(rf"(?:{_PROCESS}){{1,8}}")
 _INNERMOST = re.compile(r"\(?((?:[\w:./-]+ (?:[\w=:-]+ )?)?)pid=(\d+)(?:, ip=[\w.:]+)?\) $")
 _RECORD = re.compile(
     rf"(?:\[[\w -]{{1,30}}\] |[\w.=/:-]{{1,40}} )??({_LEVEL}) "
@@ -30,16 +30,19 @@ _OTHER = re.compile(
 )
 _TORCH = re.compile(r"\[[WEFI]\d{3,4} \d\d:\d\d:\d\d")
 _TAG = _PROCESS.replace(r"\(?", r"\(", 1)
-_GLUED = re.compile(rf"(?:{_TAG})*{_STAMP}|(?:{_TAG})(?=Traceback \(|  File \"|Process )")
+_GLUED = re.compile(rf"(?:{_TAG}){{0,8}}{_STAMP}|(?:{_TAG})(?=Traceback \(|  File \"|Process )")
 _RAY_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\](?: \(Ray deduplicates logs.*)?$")
 _OWN_WORDS = re.compile(
-    r"vLLM API server version \S+ *|Automatically detected platform \w+\. *|(?:Engine \d+: )?Avg [\w .:/,%-]+|EngineCore failed to start\. *"
+    r"vLLM API server version \S+ *|Automatically detected platform \w+\. *|(?:Engine \d+: )?Avg [\w .:/,%-]+|"
+    r"EngineCore failed to start\. *"
 )
 _ACCESS = re.compile(r'INFO: +\S+ - "[^"]*" \d{3}(?= |$)')
 
 
 _STARTS = frozenset("(DIWEC")
 _MAX_CHAINS = 1024
+_MAX_REFUSED = 64
+"""Places in a line that look like a prefix and are none, after which the line is left alone."""
 
 
 class RecordKey(NamedTuple):
@@ -136,9 +139,10 @@ def unglue(text: str) -> list[str]:
     """
     own = _GLUED.match(text) if text[:1] in _STARTS else None
     position = own.end() if own else 1
-    if text.find(".py:", position) < 0 and text.find("pid=", position if own else 60) < 0:
+    chain = 0 if own else len(read_prefix(text).chain)
+    if text.find(".py:", position) < 0 and text.find("pid=", max(position, chain)) < 0:
         return [text]
-    start, flattened = 0, False
+    start, flattened, refused = 0, False, 0
     pieces: list[str] = []
     while hit := _GLUED.search(text, position):
         position = hit.end()
@@ -149,6 +153,8 @@ def unglue(text: str) -> list[str]:
         if (flattened or _is_own_text(head, hit.group())) and not _inside_literal(head):
             pieces.append(head.rstrip())
             start = hit.start()
+        elif (refused := refused + 1) > _MAX_REFUSED:
+            break
     pieces.append(text[start:])
     return [piece for piece in pieces if piece]
 

@@ -38,7 +38,9 @@ _MAX_LINES = 4000
 _MAX_MESSAGE_LINES = 200
 _MAX_FRAMES = 120
 _MAX_EXCEPTIONS = 16
+_MAX_MESSAGE_SIZE = 1 << 17
 _KEPT_LINES = 12
+_KEPT_WIDTH = 4096
 
 
 def opens(text: str) -> bool:
@@ -49,10 +51,15 @@ def opens(text: str) -> bool:
 class TracebackReader:
     """One traceback that is being read. `feed` its lines until it refuses one; then take `exceptions`."""
 
-    def __init__(self, text: str, *, in_record: bool) -> None:
-        """Open it with the line for which `opens` or `CERTAIN` holds; what stands before `Traceback` is in `header`."""
+    def __init__(self, text: str, *, in_record: bool, tail: str = "") -> None:
+        """Open it with the line for which `opens` or `CERTAIN` holds; what stands before `Traceback` is in `header`.
+
+        A line that begins with `tail` does not belong to the message: LMCache goes on with its own sentence.
+        """
         self.header = ""
         self.in_record = in_record
+        self._tail = tail
+        self._size = 0
         self.head_missing = False
         self.lines: list[str] = []
         self.count = 0
@@ -102,7 +109,7 @@ class TracebackReader:
 
     def _keep(self, text: str) -> None:
         self.count += 1
-        self.lines.append(text)
+        self.lines.append(text[:_KEPT_WIDTH])
         if len(self.lines) > 2 * _KEPT_LINES:
             del self.lines[:_KEPT_LINES]
 
@@ -184,7 +191,7 @@ class TracebackReader:
             self._frames.clear()
             return True
         self._between = False
-        self._type, self._message, self._blanks = name, [message], 0
+        self._type, self._message, self._blanks = name, [message[:_MAX_MESSAGE_SIZE]], 0
         return True
 
     def _feed_message(self, text: str) -> bool:
@@ -193,21 +200,24 @@ class TracebackReader:
         if stripped in _RELATIONS:
             self._finish()
             self._relation, self._between = _RELATIONS[stripped], True
-            return len(self._done) < _MAX_EXCEPTIONS
+            return True
         if not stripped:
             self._blanks += 1
             return self._blanks < 4
         if _RAY_TASK in (self._type or "") and (_DECORATION.match(text) or FRAME.match(text)):
             self._become_frames(text)
             return True
-        if HEADER.search(text) or len(self._message) > _MAX_MESSAGE_LINES:
-            return False
+        if HEADER.search(text) or (self._tail and text.startswith(self._tail)) or text == self.header:
+            return False  # the header once more is another record of the same place and second
+        if len(self._message) > _MAX_MESSAGE_LINES or self._size > _MAX_MESSAGE_SIZE:
+            return self.in_record
         if _DECORATION.match(text) and self._frames:
             return True
         if not continues_message(self._message, self._blanks, text, in_record=self.in_record):
             return False
         self._message.extend([""] * self._blanks)
-        self._message.append(text)
+        self._message.append(text[:_MAX_MESSAGE_SIZE])
+        self._size += len(text)
         self._blanks = 0
         return True
 
@@ -230,6 +240,8 @@ class TracebackReader:
         if self._message is None:
             return
         self._done.append(self._take())
+        if len(self._done) > _MAX_EXCEPTIONS:  # of a long chain the ends matter
+            del self._done[_MAX_EXCEPTIONS // 2]
         self._relation, self._pending = None, None
 
     @property
