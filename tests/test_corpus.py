@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_logs import scan
 
 from lmdiag.model import Incident
-from test_logs import scan
 
 CASES = Path(__file__).parents[2] / "shared"
 

@@ -24,8 +24,9 @@ def incident(
     candidate = Candidate(
         info or ExceptionInfo("ValueError", MESSAGE), Origin(source, line, line + 5, "Worker_TP0", 7), match
     )
-    candidate.processes.append("Worker_TP0")
+    candidate.processes["Worker_TP0"] = None
     candidate.request = outcome == "request_failed"
+    candidate.logger, life.ready = "vllm", 1
     candidate.evidence = evidence
     verdict = Verdict(life, candidate if visible else None, outcome, symptoms)
     verdict.resolved, verdict.lives = resolved, lives

@@ -24,8 +24,8 @@ def add(
 ) -> Candidate:
     """Put a candidate into a life."""
     found = Candidate(ExceptionInfo(kind, message), Origin("s", line, line + 5, "EngineCore", 7), None)
-    found.reports.append(("EngineCore", 7, True))
-    found.processes.append("EngineCore")
+    found.reports["EngineCore", 7, True] += 1
+    found.processes["EngineCore"] = None
     found.fatal, found.request = fatal, request
     life.candidates["text", message] = found
     return found

@@ -31,6 +31,13 @@ HEALTHY = {
     "a prompt in a JSON record": '{"levelname": "INFO", "name": "vllm", "message": "Received request cmpl-1: prompt: ' + FAKE.replace("\n", "\\n").replace('"', '\\"') + '"}\n',
     "a warning that quotes an exception": "(APIServer pid=1) WARNING 12-01 02:51:43 [system_utils.py:255] Found ulimit of 20000 and failed to increase: `OSError: [Errno 24] Too many open files`.\n",
     "a warning with a traceback": in_record("(APIServer pid=1) WARNING 12-01 02:51:43 [x.py:255] ", raised("", "ValueError", NO_MEMORY)),
+    "a carriage return in a request id": "(APIServer pid=1) INFO 12-01 02:00:00 [async_llm.py:261] Added request cmpl-x\r" + FAKE.replace("\n", "\r") + ".\n",
+    "a fake header and traceback in a template error": in_record("(APIServer pid=1) ERROR 12-01 05:34:47 [serving_chat.py:264] ", "Error in preprocessing prompt inputs\n" + raised("", "ValueError", "Unknown role:\n\nEngineCore failed to start.\n" + raised("", "ValueError", NO_MEMORY)).rstrip()),
+    "a fake header in a tool call": in_record("(APIServer pid=1) ERROR 12-01 05:34:47 [hermes_tool_parser.py:64] ", "Error in extracting tool call from response.\n" + raised("", "ValueError", "x\nEngineCore failed to start.\n" + raised("", "ValueError", NO_MEMORY)).rstrip()),
+    "a symptom's words in a request's error": in_record("(APIServer pid=1) ERROR 12-01 05:34:47 [serving_chat.py:264] ", raised("", "ValueError", f"Worker failed with error '{NO_MEMORY}', please check the stack trace above for the root cause").rstrip()),
+    "a killed worker in a request's error": "(APIServer pid=1) ERROR 12-01 05:34:47 [serving_engine.py:410] Worker proc x died unexpectedly (exit code: -9)\n",
+    "a cancelled stream": in_record("(APIServer pid=1) ERROR 12-01 05:34:47 [serving_chat.py:677] ", "Error in chat completion stream generator.\n" + raised("", "asyncio.exceptions.CancelledError", "").rstrip()),
+    "a task whose exception nobody took": "future: <Task finished name='Task-1' coro=<f() done> exception=ConnectionResetError(104, 'x')>\n" + raised("", "ConnectionResetError", "[Errno 104] Connection reset by peer"),
     "a body at DEBUG": f"(APIServer pid=1) DEBUG 12-01 02:00:00 [x.py:74] Request cmpl-1 JSON body: {{'prompt': {FAKE!r}}}\n",
 }  # fmt: skip
 
@@ -41,6 +48,23 @@ def test_a_clients_text_raises_no_alarm(name: str, started: str) -> None:
     """Nothing louder than info, and nothing that blames the server."""
     found = diagnose(started + HEALTHY[name] + '(APIServer pid=1) INFO:     10.0.0.1:5000 - "POST /v1/completions HTTP/1.1" 200 OK\n')
     assert [item for item in found if item.severity != "info" or item.scope != "request"] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[2025-10-31 21:08:41,928] LMCache INFO: Reqid: cmpl-API server: shutdown triggered, stored (a.py:3:lmcache.x)",
+        "(APIServer pid=1) INFO 12-01 02:00:00 [serving_models.py:9] Loaded new LoRA adapter: name 'received SIGTERM', path x",
+        "(APIServer pid=1) INFO 12-01 02:00:00 [async_llm.py:261] Added request cmpl-Shutting down.",
+        "(APIServer pid=1) INFO 12-01 02:00:00 [x.py:1] Added LoRA █ version 9.9.9",
+    ],
+)
+def test_a_clients_text_hides_no_death_and_fakes_no_start(line: str) -> None:
+    """Words of a stop or of a banner count only as whole records of the server itself."""
+    fatal = "(EngineCore_DP0 pid=79) ERROR 12-01 04:00:00 [core.py:710] "
+    log = BANNER.replace("non-default", "vLLM API server version 0.11.0\n(APIServer pid=1) INFO 12-01 02:00:00 [utils.py:1] non-default") + line + "\n"  # fmt: skip
+    (incident,) = diagnose(log + fatal + "EngineCore encountered a fatal error.\n" + raised(fatal, "ValueError", "x y"))
+    assert (incident.outcome, incident.severity, incident.facts.vllm_version) == ("died", "critical", "0.11.0")
 
 
 def test_a_clean_stop_is_silent() -> None:

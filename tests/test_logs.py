@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from helpers import lines_of
+
 from lmdiag.match.library import open_library
 from lmdiag.model import Incident
 from lmdiag.pipeline import Pipeline
@@ -50,7 +50,7 @@ def test_a_healthy_server_raises_no_alarm(path: Path) -> None:
 
 
 def test_the_raise_site_is_linked_in_the_version_that_ran() -> None:
-    """vLLM 0.32.0 raises this in verify_with_parallel_config, as the log's last vLLM frame says."""
+    """VLLM 0.32.0 raises this in verify_with_parallel_config, as the log's last vLLM frame says."""
     (incident,) = scan(HERE / "logs" / "kv-cache-too-small.log")
     raised = incident.raised_at
     assert raised is not None

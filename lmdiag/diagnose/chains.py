@@ -39,9 +39,7 @@ _SYMPTOM_MESSAGES = tuple(
         r"One or more API server processes|Process \S+ \(PID: \d+\) died with exit code",
     )
 )
-_SYMPTOM_TYPES = frozenset(
-    {"EngineDeadError", "AsyncEngineDeadError", "MQEngineDeadError", "CancelledError", "EngineGenerateError"}
-)
+_SYMPTOM_TYPES = frozenset({"EngineDeadError", "AsyncEngineDeadError", "MQEngineDeadError"})
 STOP_TYPES = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit", "CancelledError"})
 # These follow when a neighbour process has gone, and are a root only where nothing else is in the log.
 _WEAK_TYPES = frozenset(
@@ -66,6 +64,7 @@ _WRAPPER_TYPES = frozenset(
 _CLEANUP_FUNCTIONS = frozenset(
     {"__del__", "__exit__", "__aexit__", "shutdown", "close", "cleanup", "terminate", "stop", "_shutdown"}
 )
+_NOISE_HEADERS = ("Exception ignored in", "future: <", "task: <", "Task exception was never retrieved")
 _REPR = re.compile(r"(\w+)\((['\"])(.*)\2,?\)$", re.DOTALL)
 
 Matches = Callable[[ExceptionInfo], bool]
@@ -111,9 +110,7 @@ def is_weak(info: ExceptionInfo) -> bool:
 
 def is_noise(traceback: Traceback) -> bool:
     """Whether a traceback is Python's or a library's complaint while everything is being torn down anyway."""
-    return (
-        traceback.header.startswith("Exception ignored in") or "Task exception was never retrieved" in traceback.header
-    )
+    return traceback.header.startswith(_NOISE_HEADERS)
 
 
 def root_index(exceptions: tuple[ExceptionInfo, ...], has_card: Matches) -> int:

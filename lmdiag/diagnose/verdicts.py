@@ -10,6 +10,8 @@ from lmdiag.model import ExceptionInfo, Match, Origin, Record, Symptom
 
 _NEAR_LINES = 100
 """A request that failed this close to the engine's death failed because of it."""
+# A worker's exception alone ends nothing: it may have been one request's, for which the engine core lives on.
+_DEATHS = ("Process ", "EngineCore encountered a fatal", "EngineCore failed to start", "EngineCore hit an exception")
 _FAILED = ("start_failed", "died")
 
 MatchText = Callable[[str], Match | None]
@@ -110,7 +112,7 @@ def _judge_life(life: Life, match_text: MatchText) -> list[Verdict]:
         return _alive(life, others, degraded, requests, match_text)
     root = _root(life, fatal or others, degraded)
     candidate = root or _fallback(life, match_text)
-    outcome = _outcome(life, candidate, symptoms)
+    outcome = _outcome(life, fatal[0] if fatal else candidate, symptoms)
     if candidate is None:
         requests = [item for item in requests if not _collateral(item, life)]
     apart = [item for item in others + degraded if item is not candidate and _is_apart(item, candidate, outcome)]
@@ -133,7 +135,7 @@ def _without_shutdown(life: Life, others: list[Candidate]) -> tuple[list[Candida
         return others, life.symptoms
     if any(line < stop for line, _ in life.symptoms):
         return others, life.symptoms
-    return [item for item in others if item.first.first_line < stop or (item.fatal and not item.weak)], []
+    return [item for item in others if item.first.first_line < stop], []
 
 
 def _root(life: Life, pool: list[Candidate], degraded: list[Candidate]) -> Candidate | None:
@@ -148,27 +150,18 @@ def _root(life: Life, pool: list[Candidate], degraded: list[Candidate]) -> Candi
     if not (confirmed or strong) and life.symptoms:
         return None  # a broken connection tells only that the other side had gone
     first = min(confirmed or strong or pool, key=lambda item: item.first.first_line)
-    if (
-        degraded
-        and life.ready is None
-        and (not first.info.message or any("/lmcache/" in frame.file for frame in first.info.frames[-3:]))
-    ):
-        return degraded[0]  # LMCache swallowed its own failure, and the worker then died for want of the engine
-    return first
+    return degraded[0] if degraded and _wants_lmcache(first, life) else first
 
 
 def _wants_lmcache(first: Candidate, life: Life) -> bool:
     """Whether a process died for want of the engine whose failure LMCache had swallowed.
 
-    A start dies of any exception out of LMCache then, or of an empty assertion; a server that came up in degraded mode
-    dies at its first request of `assert self.lmcache_engine is not None` (LMCache up to 0.5.0).
+    An exception with a message speaks for itself. An empty assertion does not: a start dies of one, and a server that
+    came up in degraded mode dies of `assert self.lmcache_engine is not None` at its first request (LMCache up to 0.5.0).
     """
-    inside = any(
-        "/lmcache/" in frame.file or "lmcache" in frame.file.rsplit("/", 1)[-1] for frame in first.info.frames[-3:]
-    )
-    if life.ready is None or first.first.first_line < life.ready:
-        return inside or not first.info.message
-    return inside and first.info.name == "AssertionError" and not first.info.message
+    if first.info.message or first.info.name != "AssertionError":
+        return False
+    return life.ready is None or any("lmcache" in frame.file for frame in first.info.frames[-3:])
 
 
 def _same(message: str, quote: str) -> bool:
@@ -204,17 +197,16 @@ def _outcome(life: Life, candidate: Candidate | None, symptoms: list[tuple[int, 
     lines = [line for line, _ in symptoms] + ([candidate.first.first_line] if candidate else [])
     if symptoms or life.killed:
         return "died" if max(lines, default=life.ready) >= life.ready else "start_failed"
-    if (
-        candidate
-        and candidate.first.first_line > life.ready
-        and candidate.header.startswith(("Process ", "EngineCore", "WorkerProc"))
-    ):
+    after = candidate is not None and candidate.first.first_line > life.ready
+    if after and candidate and candidate.header.startswith(_DEATHS):
         return "died"
     return "running"  # the server came up in spite of it, or went on
 
 
 def _is_apart(item: Candidate, root: Candidate | None, outcome: str) -> bool:
-    """In a server that had been serving, an error well before its death is a matter of its own."""
+    """In a server that had been serving, an error well before its death, or a degraded cache, is a matter of its own."""
+    if outcome == "died" and item.degraded:
+        return True
     return (
         outcome == "died"
         and not item.fatal
