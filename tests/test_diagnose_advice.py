@@ -88,3 +88,21 @@ def test_solutions_keep_their_order_and_get_the_numbers() -> None:
 )  # fmt: skip
 def test_the_release_numbers_of_a_version(version: str, key: tuple[int, ...]) -> None:
     assert version_key(version) == key
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "wanted"),
+    [
+        ("{a * 0.95}", "17179869184", "16320875724.8"),
+        ("{a * 1.5}", "1234567", "1851850.5"),
+        ("{a * 2}", "1,024", "2048"),
+        ("{a - 8}", "3", "-5"),
+        ("{a / 3}", "2", "0.66"),
+        ("{a * 2}", "auto", "{a * 2}"),
+        ("{a / 0}", "1", "{a / 0}"),
+        ("{1e999 * a}", "1", "{1e999 * a}"),
+    ],
+    ids=["large", "half", "thousands", "negative", "cut, never rounded up", "no number", "division by zero", "infinite"],
+)
+def test_a_sum_is_exact_or_left_alone(text: str, value: str, wanted: str) -> None:
+    assert render(text, {"a": value}) == wanted

@@ -105,6 +105,40 @@ def test_the_work_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Authorization: Bearer SECRETsecret12",
+        "'authorization': 'Basic SECRETsecret12', 'x': 1",
+        "GET /x?part=1&X-Amz-Signature=SECRETsecret12&y=2",
+        "{'api_key': ['a]bSECRETsecret12', 'c']}",
+        "api_key=b'SECRETsecret12'",
+        "{'tokens': ['SECRETsecret12']}",
+        "DefaultEndpointsProtocol=https;AccountKey=SECRETsecret12;x",
+        "https://SECRETsecret12@github.com/x",
+        "cookie: session=SECRETsecret12; path=/",
+        "authToken=SECRETsecret12",
+        "--hf-token SECRETsecret12 --port 1",
+        "hf_token='SECRETsecret12",
+        "-----BEGIN PRIVATE KEY-----\nSECRETsecret12\n-----END PRIVATE KEY-----",
+        "prompt: 'SECRETsecret12 that was cut",
+        "prompt_token_ids: [[1, 2], [SECRETsecret12, 4]], x",
+        "input_value='SECRETsecret12",
+        "messages=[{'role': 'user', 'content': 'it\\'s SECRETsecret12'}], model='m'",
+        "JSON body: {'a': 'b'}\n  SECRETsecret12",
+    ],
+)
+def test_no_shape_keeps_its_secret(text: str) -> None:
+    """Headers, lists, byte strings, query parameters, connection strings, flags, and literals that were cut off."""
+    assert "SECRETsecret12" not in redact(text)
+
+
+def test_sizes_and_flags_stay() -> None:
+    """Numbers of tokens, sizes and flags are what the advice is about."""
+    text = "max_tokens=32 prompt_tokens: 5, --max-model-len 4096 (parameter=max_tokens, value=3) keys: 4, api_key=None"
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
     ("text", "limit", "wanted"),
     [
         ("abc", 3, "abc"),

@@ -98,10 +98,16 @@ class Candidate:
 
 
 def evidence(event: Traceback | Record) -> tuple[str, ...]:
-    """The last frames and the exception's own lines, or a record's first lines: a handful."""
-    lines = event.lines if isinstance(event, Traceback) else tuple(event.text.split("\n"))
-    lines = tuple(line for line in lines if line.strip(" ^~") and line.strip() != "Traceback (most recent call last):")
-    return lines[-_MAX_EVIDENCE:] if isinstance(event, Traceback) else lines[:_MAX_EVIDENCE]
+    """The last frames and the exception's own line, or a record's first lines: a handful.
+
+    The further lines of a message are left to the message, where they are redacted as a whole.
+    """
+    if isinstance(event, Record):
+        return tuple(line for line in event.text.split("\n")[:_MAX_EVIDENCE] if line.strip())
+    lines = [line for line in event.lines if line.strip(" ^~") and line.strip() != "Traceback (most recent call last):"]
+    name = event.exceptions[-1].type if event.exceptions else None
+    last = max((number for number, line in enumerate(lines) if name and name in line), default=len(lines) - 1)
+    return tuple(lines[max(0, last + 1 - _MAX_EVIDENCE) : last + 1])
 
 
 def candidate_key(info: ExceptionInfo, match: Match | None) -> tuple[str, str]:

@@ -13,7 +13,7 @@ HIDDEN = "[redacted]"
 _NAMED = re.compile(r"(?<![\w-])(-{0,2}[\w-]{1,64})(['\"]?\s{0,3}[:=]\s{0,3}|(?<=[a-z]) (?=\S))")
 _SECRET = re.compile(
     r"(?:.*_)?(?:api_?keys?|access_?keys?(?:_id)?|account_?key|shared_?access_?key|auth(?:orization|_?key)?|bearer|credentials?|"
-    r"(?:[a-z]+_)*token|passw(?:or)?d|passphrase|pwd|pass|pem|private_?key|secrets?|secret_?(?:access_?)?key|cookies?|session(?:_id)?|"
+    r"\w*token|passw(?:or)?d|passphrase|pwd|pass|pem|private_?key|secrets?|\w*secret_?(?:access_?)?key|cookies?|session(?:_id)?|"
     r"sig|signature|otel\w*headers|ssl_keyfile_password)$"
 )
 _HEADERS = re.compile(r"(?:proxy_)?authorization$|(?:set_)?cookies?$")
@@ -24,7 +24,7 @@ _CLIENT = re.compile(
 _CLIENT_STRING = re.compile(r"text|body|system|query")
 _PYDANTIC_END = ", input_type="
 _SHAPES = tuple(
-    (re.compile(pattern, re.IGNORECASE if fold else 0), replacement)
+    (re.compile(pattern, re.DOTALL | (re.IGNORECASE if fold else 0)), replacement)
     for pattern, replacement, fold in (
         (r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|\Z)", HIDDEN, False),
         (r"\b(Bearer|Basic)\s{1,3}[\w.~+/=-]{6,2000}", rf"\1 {HIDDEN}", True),

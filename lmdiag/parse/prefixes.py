@@ -147,9 +147,9 @@ def unglue(text: str) -> list[str]:
     while hit := _GLUED.search(text, position):
         position = hit.end()
         head = text[start : hit.start()]
-        flattened = (
-            flattened or _ACCESS.match(head) is not None or _OWN_WORDS.fullmatch(read_prefix(head).text) is not None
-        )
+        prefixed = read_prefix(head)
+        bare = head[len(prefixed.chain) :]
+        flattened = flattened or _ACCESS.match(bare) is not None or _OWN_WORDS.fullmatch(prefixed.text) is not None
         if (flattened or _is_own_text(head, hit.group())) and not _inside_literal(head):
             pieces.append(head.rstrip())
             start = hit.start()

@@ -16,9 +16,9 @@ FRAME = re.compile(r'(\s*)File "(.+?)", line (\d+)(?:, in (.*))?$')
 _NAME = r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*"
 _SUFFIX = r"(?:Error|Exception|Exit|Interrupt|Iteration|Group|Timeout|Failure|Fault|Expired|Empty|Full)"
 EXCEPTION = re.compile(rf"({_NAME}(?:\([\w.]+\))?)(?::(?: (.*)|$)|$)")
-CERTAIN = re.compile(rf"(?:E   )?((?:[a-z_]\w*\.)*[A-Z]\w*{_SUFFIX}(?:\([\w.]+\))?)(?:: ?(.*)|$)")
+CERTAIN = re.compile(rf"(?:E   )?((?:[a-z_]\w*\.)*[A-Z]\w{{0,80}}?{_SUFFIX}(?:\([\w.]+\))?)(?:: ?(.*)|$)")
 """An exception line that is recognised without a traceback above it."""
-_IPYTHON = re.compile(rf"(?:\S+)?\s*([A-Z]\w*{_SUFFIX})\s+Traceback \(most recent call last\)\s*$")
+_IPYTHON = re.compile(rf"\s*([A-Z]\w{{0,80}}{_SUFFIX})\s+Traceback \(most recent call last\)\s*$")
 _IPYTHON_FRAME = re.compile(
     r"File (?P<file>\S.*?):(?P<line>\d+), in (?P<function>[\w.<>]+)|(?P<old>/\S+|<ipython-input-\S+>) in (?P<in>[\w.<>]+)"
 )
