@@ -58,9 +58,6 @@ _LOOKUP_TYPES = frozenset(
         "HFValidationError", "SafetensorError",
     }
 )  # fmt: skip
-_WRAPPER_TYPES = frozenset(
-    {"RuntimeError", "Exception", "BackendCompilerFailed", "InternalTorchDynamoError", "ActorDiedError"}
-)
 _CLEANUP_FUNCTIONS = frozenset(
     {"__del__", "__exit__", "__aexit__", "shutdown", "close", "cleanup", "terminate", "stop", "_shutdown"}
 )
@@ -116,9 +113,9 @@ def is_noise(traceback: Traceback) -> bool:
 def root_index(exceptions: tuple[ExceptionInfo, ...], has_card: Matches) -> int:
     """Return which exception of a chain is the root.
 
-    A chain's last exception is what the person sees, and mostly it explains best. It gives way to the one before it
-    where it only wraps it ("the direct cause", raised as a bare RuntimeError), where it is an accident of the clean-up
-    that ran while the other was handled, or where it is a known symptom. A look-up error below an explanation is none.
+    A chain's last exception gives way to the one before it where that was its direct cause, where it is an accident of
+    the clean-up that ran while the other was handled, or where it is a known symptom. A look-up that failed (a key, a
+    file, a request to the hub) is no root: the exception above it is raised to explain it.
     """
     index = len(exceptions) - 1
     while index > 0 and _gives_way(exceptions[index], exceptions[index - 1]):
@@ -140,6 +137,6 @@ def _gives_way(last: ExceptionInfo, before: ExceptionInfo) -> bool:
     if before.message and len(before.message) > 12 and before.message in last.message and before.name == last.name:
         return True
     if last.relation == "cause":
-        return last.name in _WRAPPER_TYPES and before.name not in _LOOKUP_TYPES
+        return before.name not in _LOOKUP_TYPES
     cleaning = bool(last.frames) and last.frames[-1].function in _CLEANUP_FUNCTIONS
     return cleaning and before.name not in _LOOKUP_TYPES
