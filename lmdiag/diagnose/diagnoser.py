@@ -93,6 +93,7 @@ class Diagnoser:
             lives = self._lives[life.service]
             life = Life(life.service, record.origin.first_line)
             lives.append(life)
+            self.dropped += sum(len(old.candidates) for old in lives[1:-_MAX_LIVES])
             del lives[1:-_MAX_LIVES]
         life.note(record)
         life.facts = facts_of.update(life.facts, record)
@@ -216,7 +217,7 @@ class Diagnoser:
         life.first_symptom = line if life.first_symptom is None else min(line, life.first_symptom)
         if len(life.symptoms) < _MAX_SYMPTOMS:
             life.symptoms.append((line, Symptom(info.type, info.message, event.origin.process)))
-        if quoted is not None:
+        if quoted is not None and len(life.quoted) < _MAX_SYMPTOMS:
             life.quoted.append((line, quoted, event.origin.process))
 
     # -- judging ---------------------------------------------------------------------------------------------------

@@ -56,6 +56,7 @@ _NO_SERVICE = re.compile(r"(?:rank|default)?\d+|\S+\[\d+\]|kernel|systemd")
 _QUIET = frozenset({"INFO", "DEBUG"})
 _LOUD = frozenset({"ERROR", "CRITICAL"})
 _MAX_TEXT_LINES = 60
+_MAX_TEXT_WIDTH = 1 << 16
 _NOTABLE_WIDTH = 400
 """Characters of a quiet record that are looked at: what is notable stands at its beginning."""
 _EVIDENCE_LINES = 12
@@ -191,7 +192,7 @@ class Assembler:
             yield from self._finish_traceback(group)
             group.key = key if same else group.key
         if self._continues(group, key, text):
-            group.lines.extend([text] if len(group.lines) < _MAX_TEXT_LINES else [])
+            group.lines.extend([text[:_MAX_TEXT_WIDTH]] if len(group.lines) < _MAX_TEXT_LINES else [])
             group.last = line.number
             return
         if key is None or key != group.key or not group.first or key.logger == "uvicorn":
@@ -224,7 +225,7 @@ class Assembler:
             group.lines = []
             return
         if len(group.lines) < _MAX_TEXT_LINES:
-            group.lines.append(text)
+            group.lines.append(text[:_MAX_TEXT_WIDTH])
         if loud and text:
             if len(self._last_said) >= 4 * self._max_groups:
                 self._last_said.clear()
