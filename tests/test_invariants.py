@@ -16,6 +16,7 @@ from shapes import SHAPES
 from transports import TRANSPORTS, chunks
 
 from lmdiag.model import Incident, Line
+from lmdiag.parse.assembler import Assembler
 from lmdiag.pipeline import Pipeline
 from lmdiag.read.archives import open_bytes
 from lmdiag.read.lines import LineReader
@@ -105,6 +106,34 @@ def test_compressed_is_the_same_as_plain(tmp_path: Path, ending: str, compress: 
 def test_any_text_is_survived(text: str) -> None:
     """No text makes the pipeline fail, and lines fed one by one are what the text is."""
     diagnose(text)
+
+
+CHATTER = (
+    '(APIServer pid=1) INFO:     10.0.0.1:5000 - "POST /v1/completions HTTP/1.1" 200 OK',
+    "(APIServer pid=1) INFO 12-01 02:00:00 [loggers.py:127] Engine 000: Avg prompt throughput: 1.0 tokens/s",
+    "(EngineCore_DP0 pid=79) INFO 12-01 02:00:00 [async_llm.py:261] Added request cmpl-1.",
+    "INFO 12-01 02:00:00 [logger.py:39] Received request cmpl-1: prompt: 'x', params: y",
+    "INFO:     10.0.0.1:5000 - \"GET /health HTTP/1.1\" 200 OK (APIServer pid=1) ERROR 12-01 02:00:00 [core.py:1] x",
+)
+
+
+@given(
+    name=st.sampled_from(sorted(PLAIN_SHAPES)),
+    chatter=st.lists(st.tuples(st.integers(0, 40), st.sampled_from(CHATTER)), max_size=30),
+)
+@settings(max_examples=300, deadline=None)
+def test_skipping_chatter_changes_nothing(name: str, chatter: list[tuple[int, str]]) -> None:
+    """The lines that the pipeline does not look into would have done nothing."""
+    lines = PLAIN_SHAPES[name].split("\n")
+    for position, text in chatter:
+        lines.insert(position, text)
+    whole, skipping = Assembler("server.log"), Assembler("server.log")
+    expected, found = [], []
+    for number, text in enumerate(lines, 1):
+        line = Line("server.log", number, 0, text)
+        expected += whole.feed(line)
+        found += [] if skipping.skips(line) else skipping.feed(line)
+    assert [*found, *skipping.close()] == [*expected, *whole.close()]
 
 
 _FRAGMENTS = ("Traceback (most recent call last):", '  File "/a/vllm/x.py", line 1, in f', "ValueError: x", "    ^^^^", "", "  | ", "  +-+---------------- 1 ----------------", "(EngineCore pid=7) ", "ERROR 12-01 02:00:00 [core.py:1] ", "During handling of the above exception, another exception occurred:", "[2026-12-01 02:56:14,673] LMCache ERROR: x", "ray.exceptions.RayTaskError(ValueError): ray::f()", "1 validation error for X", "{\"log\": \"x\\n\"}", "\r", "Process EngineCore:", "RuntimeError: Traceback (most recent call last):", "usage: vllm", "vllm serve: error: argument --x: y")  # fmt: skip
