@@ -93,7 +93,7 @@ def _add_cards(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     check = actions.add_parser("check", help="check the cards of a directory")
     check.add_argument("directory", metavar="DIR")
     new = actions.add_parser("new", help="print the skeleton of a card for an error message")
-    new.add_argument("message", metavar="MESSAGE")
+    new.add_argument("message", metavar="MESSAGE", help="the exact message; - reads it from standard input")
 
 
 def _add_output(command: argparse.ArgumentParser) -> None:
@@ -179,7 +179,7 @@ def _run(options: argparse.Namespace) -> int:
         return library_commands.show(options.id, options.rules, options.format, color, options.width, sys.stdout)
     if options.action == "check":
         return library_commands.check(options.directory, sys.stdout)
-    return library_commands.new(options.message, sys.stdout)
+    return library_commands.new(sys.stdin.read() if options.message == "-" else options.message, sys.stdout)
 
 
 def _scan_config(options: argparse.Namespace) -> ScanConfig:

@@ -128,7 +128,7 @@ def check(directory: str, out: TextIO) -> int:
     problems = (*problems, *sample_problems(cards))
     for problem in problems:
         print(problem, file=out)
-    print(f"{len(cards)} cards are valid; {len(problems)} problems", file=out)
+    print(f"cards that load: {len(cards)}; problems: {len(problems)}", file=out)
     return 1 if problems else 0
 
 

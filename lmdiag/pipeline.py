@@ -1,4 +1,4 @@
-"""Joins the pure stages: lines in, incidents out. `scan` and `watch` drive the same pipeline."""
+"""Joins the pure stages: lines in, incidents out. Whatever reads the lines drives the same pipeline."""
 
 from __future__ import annotations
 

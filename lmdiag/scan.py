@@ -68,6 +68,9 @@ def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
     Returns the exit code: 0 nothing found, 1 an incident of `fail_on` or worse, 2 an input could not be read (to its
     end), 130 interrupted. Raises UsageError if there is nothing at all to read.
     """
+    for directory in config.rules:
+        if not os.path.isdir(directory):
+            raise UsageError(f"--rules {directory}: there is no such directory; your own cards would be missing")
     library = open_library(config.rules)
     for problem in library.problems:
         print(f"lmdiag: {problem}", file=err)
@@ -121,7 +124,8 @@ def _scan_input(entry: Input, library: Library, tally: _Tally, progress: _Progre
 
 def _report(error: InputError, tally: _Tally, err: TextIO, source: str = "") -> None:
     tally.failed = True
-    tally.skipped.append((source or "input", str(error)))
+    path, _, reason = str(error).partition(": ")
+    tally.skipped.append((source, str(error)) if source else (path, reason))
     print(f"lmdiag: {error}", file=err)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shapes import SHAPES
 from transports import TRANSPORTS, chunks
 
-from lmdiag.model import Incident, Line
+from lmdiag.model import Incident, Line, Record, Traceback
 from lmdiag.parse.assembler import Assembler
 from lmdiag.pipeline import Pipeline
 from lmdiag.read.archives import open_bytes
@@ -128,7 +128,8 @@ def test_skipping_chatter_changes_nothing(name: str, chatter: list[tuple[int, st
     for position, text in chatter:
         lines.insert(position, text)
     whole, skipping = Assembler("server.log"), Assembler("server.log")
-    expected, found = [], []
+    expected: list[Record | Traceback] = []
+    found: list[Record | Traceback] = []
     for number, text in enumerate(lines, 1):
         line = Line("server.log", number, 0, text)
         expected += whole.feed(line)

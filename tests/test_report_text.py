@@ -40,9 +40,9 @@ def headings(text: str) -> list[str]:
 def test_the_most_important_stands_first() -> None:
     text = show(MATCHED)
     assert text.startswith(f"CRITICAL  start failed  {CARD.title}\n\n  ValueError: layerwise MLA connector")
-    assert headings(text)[:9] == [
-        "Meaning", "Why it happened here", "What to change", "Example", "Check afterwards", "Followed by",
-        "Failed starts before this one", "From the log", "References",
+    assert headings(text)[:8] == [
+        "Meaning", "What to change", "Why it happened here", "Example", "Check afterwards", "Followed by",
+        "Failed starts before this one", "From the log",
     ]  # fmt: skip
 
 
@@ -58,7 +58,8 @@ def test_where_and_how_often() -> None:
 def test_changes_are_lines_to_copy() -> None:
     text = show(MATCHED)
     assert "    1. Set `use_layerwise` to `false`.\n         lmcache.use_layerwise: false\n    2." in text
-    assert "         --kv-transfer-config '{}'\n         VLLM_X='a b'\n       Disruptive: " in text
+    assert "         --kv-transfer-config '{}'\n         VLLM_X='a b'\n" in text
+    assert "Disruptive: " not in text  # nothing runs that could be disrupted
 
 
 def test_a_change_cannot_break_out_of_its_quotes() -> None:
@@ -101,13 +102,13 @@ def test_without_a_card() -> None:
     text = show(UNMATCHED)
     assert text.startswith("ERROR  server died  AssertionError\n")
     assert "No card for this error yet" in text
-    assert """lmdiag cards new 'expected 16 heads, it'"'"'s 12'\n""" in text
+    assert "lmdiag cards new -\n" in text  # quotes within quotes are for nobody to copy at night
     assert URL in text
 
 
 def test_a_title_that_is_the_message_is_not_said_twice() -> None:
     text = show(UNMATCHED._replace(title="AssertionError: expected 16 heads, it's 12"))
-    assert text.startswith("ERROR  server died\n\n  AssertionError: expected 16 heads, it's 12\n")
+    assert text.startswith("ERROR  server died  AssertionError\n\n  AssertionError: expected 16 heads, it's 12\n")
 
 
 def test_a_message_like_a_flag_is_still_an_argument() -> None:

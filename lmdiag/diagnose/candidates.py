@@ -107,7 +107,9 @@ def evidence(event: Traceback | Record) -> tuple[str, ...]:
     lines = [line for line in event.lines if line.strip(" ^~") and line.strip() != "Traceback (most recent call last):"]
     name = event.exceptions[-1].type if event.exceptions else None
     last = max((number for number, line in enumerate(lines) if name and name in line), default=len(lines) - 1)
-    return tuple(lines[max(0, last + 1 - _MAX_EVIDENCE) : last + 1])
+    kept = lines[max(0, last + 1 - _MAX_EVIDENCE) : last + 1]
+    start = next((number for number, line in enumerate(kept) if line.lstrip().startswith("File ")), 0)
+    return tuple(kept[start:])
 
 
 def candidate_key(info: ExceptionInfo, match: Match | None) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.raised import raised_at
 from lmdiag.diagnose.redact import redact, redacted
 from lmdiag.diagnose.verdicts import Verdict
+from lmdiag.errors import CardError
 from lmdiag.model import SEVERITIES, Card, Earlier, Facts, Incident, Root, Symptom
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _facts(verdict: Verdict, lives: Sequence[Life]) -> Facts:
 
 def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Incident:
     candidate = verdict.candidate
-    card = cards.card(candidate.match.card) if candidate and candidate.match else None
+    card = _card(candidate, cards)
     fields = tuple(
         (name, redacted(value, _MAX_FIELD))
         for name, value in (candidate.match.fields if card and candidate and candidate.match else ())
@@ -95,6 +96,16 @@ def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Inci
         evidence=_evidence(verdict),
         earlier=tuple(_earlier(item, source) for item in verdict.earlier[:_MAX_EARLIER]),
     )
+
+
+def _card(candidate: Candidate | None, cards: Cards) -> Card | None:
+    """Return the card that fits. One that broke after the index was made costs its advice, not the incident."""
+    if candidate is None or candidate.match is None:
+        return None
+    try:
+        return cards.card(candidate.match.card)
+    except CardError:
+        return None
 
 
 def _evidence(verdict: Verdict) -> tuple[str, ...]:

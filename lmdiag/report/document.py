@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lmdiag.model import SEVERITIES
-from lmdiag.report.incident import compact_block, incident_blocks
+from lmdiag.report.context import place_of
+from lmdiag.report.incident import compact_block, headline, incident_blocks
 from lmdiag.report.layout import Block, Span
 from lmdiag.report.sections import bullet, counted, heading
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from lmdiag.model import Card, Incident, Summary
 
 _SKIPPED_LIMIT = 10
+_OVERVIEW_LIMIT = 40
 
 
 def report_blocks(
@@ -28,7 +30,23 @@ def report_blocks(
         blocks += incident_blocks(incident, cards(incident.card) if incident.card else None, verbose=verbose)
     if not verbose:
         blocks += _quiet(ordered)
-    return blocks + _closing(summary, found=bool(ordered))
+    return blocks + _overview(acting) + _closing(summary, found=bool(ordered))
+
+
+def _overview(acting: list[Incident]) -> list[Block]:
+    """Name each incident once more: the first screen has scrolled away, and a directory gives many."""
+    rows = [
+        bullet(
+            Span(incident.severity, incident.severity),
+            Span(f"  {headline(incident)} ("),
+            Span(place_of(incident), "raw"),
+            Span(")"),
+        )
+        for incident in acting[:_OVERVIEW_LIMIT]
+    ]
+    if len(acting) > len(rows):
+        rows.append(bullet(Span(f"and {len(acting) - len(rows):,} more", "dim")))
+    return [Block("title", (Span("In short", "strong"),)), *rows] if rows else []
 
 
 def _is_quiet(incident: Incident) -> bool:

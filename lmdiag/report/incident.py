@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lmdiag.diagnose.advice import render
 from lmdiag.report.context import cause_elsewhere, earlier, evidence, first_line, message_of, place_of, symptoms
 from lmdiag.report.control import clip, shorten
 from lmdiag.report.layout import Block, Span, lines_of
@@ -39,6 +40,9 @@ _CONFIDENCE = {
     "partial": "the log cut the message off, so the card may be the wrong one",
 }
 _TITLE_LIMIT = 200
+_HEADLINE_LIMIT = 60
+_COMMAND_LIMIT = 120
+"""Characters up to which a message is repeated in a command."""
 _MESSAGE_LIMITS = (1000, 20_000)
 _MESSAGE_LINES = (12, 200)
 
@@ -52,7 +56,7 @@ def incident_blocks(incident: Incident, card: Card | None, *, verbose: bool) -> 
         *symptoms(incident, verbose=verbose),
         *earlier(incident, verbose=verbose),
         *evidence(incident, verbose=verbose),
-        *(references(card) if card else ()),
+        *(references(card) if card and verbose else ()),
     ]
 
 
@@ -69,8 +73,7 @@ def _head(incident: Incident, *, verbose: bool) -> list[Block]:
     outcome = OUTCOMES.get(incident.outcome, incident.outcome)
     first = [Span(incident.severity.upper(), incident.severity), Span("  " + outcome, "strong")]
     message = message_of(incident.root.type, incident.root.message) if incident.root else ""
-    title = "" if incident.title == message else clip(first_line(incident.title), _TITLE_LIMIT)
-    blocks = [Block("title", (*first, Span("  " + title, "strong")))]
+    blocks = [Block("title", (*first, Span("  " + headline(incident), "strong")))]
     if message:
         blocks.append(_message(message, verbose=verbose))
     blocks += [field("Where", *_where(incident)), *_seen(incident)]
@@ -79,6 +82,13 @@ def _head(incident: Incident, *, verbose: bool) -> list[Block]:
         if incident.raised_at.url:
             blocks.append(field("", Span(incident.raised_at.url, "url")))
     return blocks
+
+
+def headline(incident: Incident) -> str:
+    """Return what an incident is called: its card's title, or else the type of its root."""
+    if incident.card or incident.root is None:
+        return clip(first_line(incident.title), _TITLE_LIMIT)
+    return (incident.root.type or "").rsplit(".", 1)[-1] or clip(first_line(incident.root.message), _HEADLINE_LIMIT)
 
 
 def _message(text: str, *, verbose: bool) -> Block:
@@ -115,24 +125,35 @@ def _seen(incident: Incident) -> list[Block]:
 
 def _card(incident: Incident, card: Card, *, verbose: bool) -> list[Block]:
     doubt = _CONFIDENCE.get(incident.confidence)
-    advice = solutions(incident.advice) or paragraphs(
+    fields = dict(incident.fields)
+    why = [*paragraphs(render(card.trigger, fields)), *facts_blocks(incident, card, verbose=verbose)]
+    advice = solutions(incident.advice, running=incident.outcome != "start_failed") or paragraphs(
         f"What the log shows rules out every solution of the card. `lmdiag explain {card.id}` lists them."
     )
     return [
         field("Card", Span(card.id, "raw"), *([Span(f" ({incident.confidence}: {doubt})")] if doubt else [])),
-        *section("Meaning", paragraphs(card.meaning)),
-        *section("Why it happened here", [*paragraphs(card.trigger), *facts_blocks(incident, card, verbose=verbose)]),
+        *section("Meaning", paragraphs(render(card.meaning, fields))),
         *section("What to change", advice),
-        *example(card),
-        *section("Check afterwards", paragraphs(card.verify)),
+        *section("Why it happened here", why),
+        *(example(card) if _advises_first(incident, card) else ()),
+        *section("Check afterwards", paragraphs(render(card.verify, fields))),
     ]
+
+
+def _advises_first(incident: Incident, card: Card) -> bool:
+    """Whether the card's first solution applies here: its example shows that one."""
+    return bool(incident.advice) and incident.advice[0].text == render(card.solutions[0].text, dict(incident.fields))
 
 
 def _no_card(incident: Incident, *, verbose: bool) -> list[Block]:
     facts = section("The server", facts_blocks(incident, None, verbose=verbose))
     if incident.root is None or not incident.root.message:
         return facts
-    message = first_line(incident.root.message)[:200]
-    command = f"lmdiag cards new {'-- ' if message.startswith('-') else ''}{shell_quoted(message)}"
-    blocks = [*paragraphs("To write one, start from the message:"), Block("code", (Span(command, "strong"),))]
+    message = incident.root.message
+    if len(message) > _COMMAND_LIMIT or "\n" in message or "'" in message:
+        command, how = "lmdiag cards new -", "To write one, paste the message into:"
+    else:
+        command = f"lmdiag cards new {'-- ' if message.startswith('-') else ''}{shell_quoted(message)}"
+        how = "To write one, start from the message:"
+    blocks = [*paragraphs(how), Block("code", (Span(command, "strong"),))]
     return [*section("No card for this error yet", blocks), *facts]

@@ -48,15 +48,15 @@ def paragraphs(text: str) -> list[Block]:
     return [Block("paragraph", prose(part)) for part in parts if part]
 
 
-def solutions(given: Iterable[Advice | Solution]) -> list[Block]:
-    """List the things to do by number, each with the lines to copy and its risk."""
+def solutions(given: Iterable[Advice | Solution], *, running: bool = True) -> list[Block]:
+    """List the things to do by number, each with the lines to copy and, for a server that runs, its risk."""
     blocks: list[Block] = []
     for number, solution in enumerate(given, 1):
         blocks.append(Block("item", prose(shorten(solution.text, _TEXT_LIMIT)), f"{number}."))
         if solution.change:
             changes = tuple(Span(change_line(key, value), "strong") for key, value in solution.change)
             blocks.append(Block("code", changes, depth=1))
-        if solution.risk == "disruptive":
+        if solution.risk == "disruptive" and running:
             risk = (Span("Disruptive: ", "warning"), Span("it costs running requests, capacity or a feature."))
             blocks.append(Block("text", risk, depth=1))
         if unless := getattr(solution, "unless", ""):
