@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lmdiag.model import SEVERITIES
-from lmdiag.report.context import place_of
+from lmdiag.report.context import first_line, message_of, place_of
+from lmdiag.report.control import clip
 from lmdiag.report.incident import compact_block, headline, incident_blocks
 from lmdiag.report.layout import Block, Span
 from lmdiag.report.sections import bullet, counted, heading
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _SKIPPED_LIMIT = 10
 _OVERVIEW_LIMIT = 40
+_CALLED_LIMIT = 90
 
 
 def report_blocks(
@@ -38,7 +40,7 @@ def _overview(acting: list[Incident]) -> list[Block]:
     rows = [
         bullet(
             Span(incident.severity, incident.severity),
-            Span(f"  {headline(incident)} ("),
+            Span(f": {_called(incident)} ("),
             Span(place_of(incident), "raw"),
             Span(")"),
         )
@@ -47,6 +49,12 @@ def _overview(acting: list[Incident]) -> list[Block]:
     if len(acting) > len(rows):
         rows.append(bullet(Span(f"and {len(acting) - len(rows):,} more", "dim")))
     return [Block("title", (Span("In short", "strong"),)), *rows] if rows else []
+
+
+def _called(incident: Incident) -> str:
+    if incident.card or incident.root is None:
+        return headline(incident)
+    return clip(first_line(message_of(incident.root.type, incident.root.message)), _CALLED_LIMIT)
 
 
 def _is_quiet(incident: Incident) -> bool:
