@@ -135,6 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import argcomplete
 
         argcomplete.autocomplete(parser())
+    _open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a log's text may not fit the terminal's encoding
     try:
@@ -149,9 +150,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"lmdiag: the report cannot be written: {error.strerror or error}", file=sys.stderr)
         return _closed_pipe() or 2
     except LmdiagError as error:
-        print(f"lmdiag: {error}", file=sys.stderr)
+        from lmdiag.report.control import visible
+
+        print(f"lmdiag: {visible(str(error))}", file=sys.stderr)
         return 2
     return code
+
+
+def _open_closed_streams() -> None:
+    """A program started with `>&-` or `<&-` has no such stream at all; it gets an empty one."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - lives as long as the process
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _closed_pipe() -> int:
@@ -172,7 +184,9 @@ def _run(options: argparse.Namespace) -> int:
     color = _color(options)
     if options.command == "explain":
         message = sys.stdin.read() if options.message == ["-"] else " ".join(options.message)
-        return library_commands.explain(message, options.rules, options.format, color, options.width, sys.stdout)
+        return library_commands.explain(
+            message, options.rules, options.format, color, options.width, sys.stdout, sys.stderr
+        )
     if options.action == "list":
         return library_commands.list_cards(options.rules, options.format, sys.stdout)
     if options.action == "show":

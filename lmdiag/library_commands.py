@@ -11,18 +11,25 @@ from lmdiag.match.library import Library, open_library
 from lmdiag.model import Card, Incident, Line
 from lmdiag.pipeline import Pipeline
 
+_MAX_PASTED = 200_000
+"""Characters of a paste that are looked at."""
 
-def explain(message: str, rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO) -> int:
+
+def explain(
+    message: str, rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO, err: TextIO
+) -> int:
     """Explain a pasted error: an exception's line, its bare message, a whole traceback, or the id of a card.
 
-    Returns 0 if a card or at least an exception was recognised, 1 if nothing was.
+    Returns 0 if a card or at least an exception was recognised, 1 if nothing was. Raises UsageError for an empty text.
     """
+    if not message.strip():
+        raise UsageError("there is nothing to explain; give the error's message, or pipe it in: lmdiag explain -")
     library = open_library(rules)
     if message in library.pack.ids:
         return show(message, rules, style, color, width, out)
     incidents = diagnose_text(message, library)
     if not incidents:
-        print(f"No card fits this message. `lmdiag cards new {message.strip()[:40]!r}` starts one.", file=out)
+        print("No card fits this message. `lmdiag cards new -` starts one from it.", file=err)
         return 1
     _print(incidents, library, style, color, width, out)
     return 0
@@ -30,6 +37,7 @@ def explain(message: str, rules: Sequence[str], style: str, color: bool | None, 
 
 def diagnose_text(message: str, library: Library) -> list[Incident]:
     """Return the incidents of a pasted text; a bare message is taken for that of an exception if a card fits it."""
+    message = message[:_MAX_PASTED]
     found = _pipeline(message, library)
     if any(item.card for item in found):
         return found
@@ -43,7 +51,13 @@ def _pipeline(text: str, library: Library) -> list[Incident]:
     pipeline = Pipeline("message", library)
     for number, line in enumerate(text.split("\n"), 1):
         pipeline.feed(Line("message", number, 0, line.rstrip("\r")))
-    return pipeline.close()
+    return [_without_outcome(incident, library) for incident in pipeline.close()]
+
+
+def _without_outcome(incident: Incident, library: Library) -> Incident:
+    """A pasted error does not show what became of the server: the severity is then what it deserves at worst."""
+    severity = library.pack.headers[incident.card][1] if incident.card else "error"
+    return incident._replace(outcome="unknown", severity=severity)
 
 
 def _print(

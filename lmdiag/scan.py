@@ -16,6 +16,7 @@ from lmdiag.pipeline import Pipeline
 from lmdiag.read.archives import open_bytes, size
 from lmdiag.read.lines import LineReader
 from lmdiag.read.paths import Input, expand, rotated_siblings
+from lmdiag.report.control import visible
 
 PROGRESS_FROM = 100 << 20
 """Bytes of input from which a terminal gets a progress bar: what takes a second or more to read."""
@@ -73,7 +74,7 @@ def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
             raise UsageError(f"--rules {directory}: there is no such directory; your own cards would be missing")
     library = open_library(config.rules)
     for problem in library.problems:
-        print(f"lmdiag: {problem}", file=err)
+        print(f"lmdiag: {visible(str(problem))}", file=err)
     expansion = expand(config.paths)
     tally = _Tally(expansion.skipped)
     for error in expansion.errors:
@@ -82,9 +83,11 @@ def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
     if not inputs and not expansion.errors:
         raise UsageError(f"no log found in {', '.join(config.paths)}; name the files themselves to have them read")
     progress = _Progress(config, inputs, err)
-    for entry in inputs:
-        if not tally.interrupted:
+    try:
+        for entry in inputs:
             _scan_input(entry, library, tally, progress, err)
+    except KeyboardInterrupt:
+        tally.interrupted = True
     progress.stop()
     _print_report(config, library, tally, out)
     return _exit_code(config, tally)
@@ -116,17 +119,30 @@ def _scan_input(entry: Input, library: Library, tally: _Tally, progress: _Progre
                 feed(line)
         except InputError as error:
             _report(error, tally, err, entry.source)
-        except KeyboardInterrupt:
-            tally.interrupted = True
-        tally.add(pipeline, reader)
+        finally:
+            tally.add(pipeline, reader)
+        if doubt := _doubt(entry, reader, raw.position):
+            _report(InputError(f"{entry.source}: {doubt}"), tally, err, entry.source)
     progress.finished(entry.path)
+
+
+def _doubt(entry: Input, reader: LineReader, position: int) -> str:
+    """Say why what was read to its end may not be the whole log, or no log at all."""
+    if reader.undecodable_lines > max(1, reader.lines // 2):
+        return "most of its lines are not text; if it is compressed twice or in another format, decompress it first"
+    if entry.path != "-" and os.path.isfile(entry.path) and (size(entry.path) or 0) < position:
+        return (
+            f"it shrank while it was read; what stood behind byte {size(entry.path)} may be missing, so scan it again"
+        )
+    return ""
 
 
 def _report(error: InputError, tally: _Tally, err: TextIO, source: str = "") -> None:
     tally.failed = True
     path, _, reason = str(error).partition(": ")
-    tally.skipped.append((source, str(error)) if source else (path, reason))
-    print(f"lmdiag: {error}", file=err)
+    known = not source or path == source
+    tally.skipped.append((path, reason) if known else (source, str(error)))
+    print(f"lmdiag: {visible(str(error))}", file=err)
 
 
 def _print_report(config: ScanConfig, library: Library, tally: _Tally, out: TextIO) -> None:

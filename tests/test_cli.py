@@ -135,7 +135,7 @@ def test_explain_reads_standard_input(
 
 def test_explain_says_that_nothing_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "good morning"]) == 1
-    assert "lmdiag cards new" in capsys.readouterr().out
+    assert "lmdiag cards new" in capsys.readouterr().err
 
 
 def test_cards_list_and_show(rules: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ def printed(command: Callable[[io.StringIO], int]) -> tuple[int, str]:
 
 
 def explain(message: str, rules: list[str], style: str = "text") -> tuple[int, str]:
-    return printed(lambda out: library_commands.explain(message, rules, style, PLAIN, 100, out))
+    return printed(lambda out: library_commands.explain(message, rules, style, PLAIN, 100, out, io.StringIO()))
 
 
 ASKED = {
@@ -80,9 +80,21 @@ def test_an_exception_without_a_card_is_recognised(rules: list[str]) -> None:
 
 
 def test_what_nothing_fits_is_said_with_the_way_on(rules: list[str]) -> None:
-    code, text = explain("good morning", rules)
-    assert code == 1
-    assert "lmdiag cards new" in text
+    out, err = io.StringIO(), io.StringIO()
+    assert library_commands.explain("good morning", rules, "jsonl", PLAIN, 100, out, err) == 1
+    assert "lmdiag cards new -" in err.getvalue()
+    assert out.getvalue() == ""  # a program reads it
+
+
+def test_a_pasted_error_shows_no_outcome(rules: list[str]) -> None:
+    (line,) = explain(f"ValueError: {MESSAGE}", rules, "jsonl")[1].splitlines()
+    assert json.loads(line)["outcome"] == "unknown"
+
+
+@pytest.mark.parametrize("message", ["", " \n"])
+def test_nothing_is_no_message(message: str, rules: list[str]) -> None:
+    with pytest.raises(UsageError):
+        explain(message, rules)
 
 
 def test_a_pasted_text_has_its_incidents(rules: list[str]) -> None:

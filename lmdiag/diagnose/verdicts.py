@@ -135,7 +135,8 @@ def _without_shutdown(life: Life, others: list[Candidate]) -> tuple[list[Candida
         return others, life.symptoms
     if any(line < stop for line, _ in life.symptoms):
         return others, life.symptoms
-    return [item for item in others if item.first.first_line < stop], []
+    fatal = "EngineCore encountered a fatal error"  # never written by an engine that was told to stop
+    return [item for item in others if item.first.first_line < stop or item.header.startswith(fatal)], []
 
 
 def _root(life: Life, pool: list[Candidate], degraded: list[Candidate]) -> Candidate | None:

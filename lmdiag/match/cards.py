@@ -62,6 +62,7 @@ def _card_files(directory: str) -> tuple[list[str], list[Problem]]:
     for folder, folders, names in os.walk(directory, onerror=unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         paths += [os.path.join(folder, name) for name in names if name.endswith(".toml") and not name.startswith(".")]
+    paths = [path for path in paths if not os.path.exists(path) or os.path.isfile(path)]  # a FIFO would be waited for
     return sorted(paths), problems
 
 

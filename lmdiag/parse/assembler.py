@@ -43,6 +43,7 @@ CRASH = re.compile(
     r"!+ Segfault encountered|Segmentation fault|Fatal Python error: |terminate called after throwing|\*\*\* SIG[A-Z]+ received|"
     r"(?:Memory cgroup o|O)ut of memory: Killed process|\S+\.service: (?:Main process exited, code=(?:killed|dumped)|"
     r"A process of this unit has been killed by the OOM killer|Failed with result 'oom-kill')|"
+    r"\S+: line \d+: +\d+ Killed|\S+: error while loading shared libraries: |"
     r"Bus error|Illegal instruction|Killed$|Aborted(?: \(core dumped\))?$"
 )
 """What the C library, the shell and Python say of a process that a signal ended."""

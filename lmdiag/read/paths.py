@@ -106,8 +106,10 @@ class _Finder:
                     pending += self._entries(path, status)
                 else:
                     self._add_fit(path, status)
-            except OSError as error:
+            except FileNotFoundError as error:  # a dangling link, or a log that was rotated away meanwhile
                 self.skipped.append((path, error.strerror or str(error)))
+            except OSError as error:  # it may hold the failure: not reading it must not look like finding nothing
+                self.errors.append(explain(path, error))
 
     def _entries(self, directory: str, status: os.stat_result) -> list[str]:
         """List a directory that was not read yet, last first, as a stack wants it."""
