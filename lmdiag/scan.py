@@ -121,14 +121,15 @@ def _scan_input(entry: Input, library: Library, tally: _Tally, progress: _Progre
             _report(error, tally, err, entry.source)
         finally:
             tally.add(pipeline, reader)
-        if doubt := _doubt(entry, reader, raw.position):
+        found = any(item.source == entry.source for item in tally.incidents)
+        if doubt := _doubt(entry, reader, raw.position, found=found):
             _report(InputError(f"{entry.source}: {doubt}"), tally, err, entry.source)
     progress.finished(entry.path)
 
 
-def _doubt(entry: Input, reader: LineReader, position: int) -> str:
+def _doubt(entry: Input, reader: LineReader, position: int, *, found: bool) -> str:
     """Say why what was read to its end may not be the whole log, or no log at all."""
-    if reader.undecodable_lines > max(1, reader.lines // 2):
+    if reader.undecodable_lines > reader.lines // 2 and not found:
         return "most of its lines are not text; if it is compressed twice or in another format, decompress it first"
     if entry.path != "-" and os.path.isfile(entry.path) and (size(entry.path) or 0) < position:
         return (

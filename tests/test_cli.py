@@ -219,3 +219,31 @@ def test_ctrl_c_in_the_middle_of_a_scan_prints_what_was_found(tmp_path: Path) ->
     assert (process.returncode, err) == (130, b"")
     assert incident["root"]["message"] == MESSAGE
     assert summary["interrupted"] is True
+
+
+def test_ctrl_c_while_waiting_for_the_next_input_prints_what_was_found(tmp_path: Path) -> None:
+    """The first log is done; the second, a FIFO, says nothing. Opening its other end waits until it is being read."""
+    log, fifo = tmp_path / "a.log", tmp_path / "b.log"
+    log.write_text(raised("", "ValueError", "x y"), encoding="utf-8")
+    os.mkfifo(fifo)
+    with subprocess.Popen(
+        [sys.executable, "-m", "lmdiag", "scan", str(log), str(fifo)],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        other_end = os.open(fifo, os.O_WRONLY)
+        process.send_signal(signal.SIGINT)
+        report, _ = process.communicate(timeout=60)
+        os.close(other_end)
+    assert process.returncode == 130
+    assert "ValueError: x y" in report
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_is_no_crash(closed: str, log: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m lmdiag scan "$1" {closed}', sys.executable, log], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "Traceback (most" not in done.stderr

@@ -184,3 +184,21 @@ def test_rotated_siblings_that_are_named_are_read_once(tmp_path: Path) -> None:
     inputs = [Input(sibling, "shown"), Input(path, path), Input("-", "-")]
     assert with_rotated(inputs) == tuple(inputs)
     assert [entry.path for entry in with_rotated(inputs[1:2])] == [sibling, path]
+
+
+def test_what_is_no_text_is_not_called_healthy(tmp_path: Path) -> None:
+    """An archive within an archive, or a program: nothing was found because nothing could be read."""
+    path = write(tmp_path / "double.log.gz", gzip.compress(gzip.compress(FAILED.encode() * 200)))
+    code, _, problems = run(path)
+    assert code == 2
+    assert "not text" in problems
+
+
+def test_a_card_directory_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such directory"):
+        run(write(tmp_path / "a.log", HEALTHY), rules=(str(tmp_path / "nope"),))
+
+
+def test_a_files_name_reaches_no_terminal_raw(tmp_path: Path) -> None:
+    _, _, problems = run(str(tmp_path / "a\x1b[31m.log"))
+    assert "\x1b" not in problems
