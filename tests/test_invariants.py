@@ -72,10 +72,12 @@ def test_real_logs_are_the_same_through_every_transport(name: str, transport: st
     assert essence(diagnose(TRANSPORTS[transport](LOGS[name]))) == essence(diagnose(LOGS[name]))
 
 
-@pytest.mark.parametrize("transport", ["docker json-file", "CRI with partial lines", "compose", "journald short", "CRLF"])
+@pytest.mark.parametrize("transport", [name for name in TRANSPORTS if name != "coloured"])
 @pytest.mark.parametrize("name", PLAIN_SHAPES)
 def test_shapes_are_the_same_through_the_transports(name: str, transport: str) -> None:
-    """Also the rare shapes survive being wrapped."""
+    """Also the rare shapes survive being wrapped. Ray prints what its workers print, not what stern or Loki made of it."""
+    if transport == "Ray" and name in ("Loki's object around the line", "stern", "journald with ISO time"):
+        pytest.skip("nobody runs Ray around a log collector")
     log = PLAIN_SHAPES[name]
     assert essence(diagnose(TRANSPORTS[transport](log))) == essence(diagnose(log))
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmdiag.parse.containers import Unwrapper
+from lmdiag.parse.containers import CUT, Unwrapper
 
 RECORD = "(EngineCore_DP0 pid=57) ERROR 11-18 13:44:09 [core.py:708] text"
 FRAME = '  File "/a/x.py", line 1, in f'
@@ -42,8 +42,8 @@ PREFIXES = {
 
 @pytest.mark.parametrize(("prefix", "name"), PREFIXES.values(), ids=PREFIXES)
 def test_a_container_is_taken_off_a_record(prefix: str, name: str) -> None:
-    stream, text, partial = Unwrapper().unwrap(prefix + RECORD)
-    assert (text, partial) == (RECORD, None)
+    stream, text = Unwrapper().unwrap(prefix + RECORD)
+    assert text == RECORD
     assert name in stream
     assert bool(stream) == bool(name)
 
@@ -56,7 +56,7 @@ NO_BLANK = (
 
 @pytest.mark.parametrize("name", [name for name in PREFIXES if name not in NO_BLANK])
 def test_the_indentation_of_a_frame_is_kept(name: str) -> None:
-    assert Unwrapper().unwrap(PREFIXES[name][0] + FRAME).text == FRAME
+    assert Unwrapper().unwrap(PREFIXES[name][0] + FRAME)[1] == FRAME
 
 
 PLAIN = {
@@ -81,30 +81,24 @@ PLAIN = {
 
 @pytest.mark.parametrize("text", PLAIN.values(), ids=PLAIN)
 def test_what_no_container_wrote_is_left_alone(text: str) -> None:
-    assert Unwrapper().unwrap(text) == ("", text, None)
+    assert Unwrapper().unwrap(text) == ("", text)
 
 
-@pytest.mark.parametrize(("flag", "partial"), [("F", False), ("P", True)])
+@pytest.mark.parametrize("flag", ["F", "P"])
 @pytest.mark.parametrize("out", ["stdout", "stderr"])
-def test_cri_says_whether_a_line_is_whole(out: str, flag: str, partial: bool) -> None:
-    line = f"2024-11-26T09:29:11.402118077Z {out} {flag} {RECORD}"
-    assert Unwrapper().unwrap(line) == ("", RECORD, partial)
-
-
-def test_cri_keeps_what_is_inside_as_it_is() -> None:
-    """The piece may be cut anywhere, so nothing inside is taken off before it is joined; blanks count too."""
-    assert Unwrapper().unwrap("2024-11-26T09:29:11.4Z stderr P   vllm-1  | x").text == "  vllm-1  | x"
+def test_a_container_that_cuts_lines_is_left_for_the_joining(out: str, flag: str) -> None:
+    """What is inside may be a piece, so nothing inside is taken off before it is joined; blanks count too."""
+    line = f"2024-11-26T09:29:11.402118077Z {out} {flag}   vllm-1  | x"
+    assert Unwrapper().unwrap(line) == ("", line)
+    hit = CUT.match(line)
+    assert hit is not None
+    assert (hit.group(1), line[hit.end() :]) == (flag, "  vllm-1  | x")
 
 
 def test_an_empty_line_of_cri() -> None:
-    assert Unwrapper().unwrap("2024-11-26T09:29:11.402118077Z stderr F ") == ("", "", False)
-
-
-def test_stdout_and_stderr_are_one_stream() -> None:
-    unwrapper = Unwrapper()
-    first = unwrapper.unwrap(f"2024-11-26T09:29:11.4Z stdout F {RECORD}")
-    second = unwrapper.unwrap("2024-11-26T09:29:11.4Z stderr F Traceback (most recent call last):")
-    assert first.stream == second.stream
+    hit = CUT.match("2024-11-26T09:29:11.402118077Z stderr F ")
+    assert hit is not None
+    assert hit.end() == len("2024-11-26T09:29:11.402118077Z stderr F ")
 
 
 @pytest.mark.parametrize(
@@ -122,8 +116,8 @@ def test_stdout_and_stderr_are_one_stream() -> None:
 def test_two_containers_never_mix(one: str, other: str) -> None:
     unwrapper = Unwrapper()
     first, second = unwrapper.unwrap(one + RECORD), unwrapper.unwrap(other + RECORD)
-    assert first.text == second.text == RECORD
-    assert first.stream != second.stream
+    assert first[1] == second[1] == RECORD
+    assert first[0] != second[0]
 
 
 @pytest.mark.parametrize(
@@ -132,11 +126,11 @@ def test_two_containers_never_mix(one: str, other: str) -> None:
 def test_a_label_is_known_once_it_stood_before_a_certain_line(label: str) -> None:
     """In front of an exception line alone it could be a part of the message."""
     unwrapper = Unwrapper()
-    stream = unwrapper.unwrap(label + RECORD).stream
+    stream = unwrapper.unwrap(label + RECORD)[0]
     assert stream
-    assert unwrapper.unwrap(label + "ValueError: x") == (stream, "ValueError: x", None)
-    assert unwrapper.unwrap("ValueError: x") == ("", "ValueError: x", None)
+    assert unwrapper.unwrap(label + "ValueError: x") == (stream, "ValueError: x")
+    assert unwrapper.unwrap("ValueError: x") == ("", "ValueError: x")
 
 
 def test_an_unknown_label_is_text() -> None:
-    assert Unwrapper().unwrap("node01: ValueError: x").text == "node01: ValueError: x"
+    assert Unwrapper().unwrap("node01: ValueError: x")[1] == "node01: ValueError: x"

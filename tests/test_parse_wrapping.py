@@ -17,8 +17,8 @@ LONG = (
 def rejoin(texts: list[str]) -> list[tuple[str, int]]:
     """The joined texts, each with the number of the line on which it begins."""
     rejoiner = Rejoiner()
-    found = [one for number, text in enumerate(texts, 1) for one in rejoiner.feed(text, Line("s", number, 0, text))]
-    return [(text, line.number) for text, line in (*found, *rejoiner.close())]
+    found = [one for number, text in enumerate(texts, 1) for one in rejoiner.feed("", text, Line("s", number, 0, text))]
+    return [(text, line.number) for _, text, line in (*found, *rejoiner.close())]
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -81,3 +81,10 @@ def test_no_text_is_lost_or_moved(texts: list[str]) -> None:
     found = rejoin(texts)
     assert "".join(text for text, _ in found) == "".join(texts)
     assert [number for _, number in found] == sorted(number for _, number in found)
+
+
+def test_only_the_same_stream_goes_on() -> None:
+    """The next container's line is no rest of this one's."""
+    rejoiner, line = Rejoiner(), Line("s", 1, 0, "")
+    found = [*rejoiner.feed("a ", LONG[:80], line), *rejoiner.feed("b ", LONG[80:], line), *rejoiner.close()]
+    assert [(stream, text) for stream, text, _ in found] == [("a ", LONG[:80]), ("b ", LONG[80:])]

@@ -7,17 +7,17 @@ pod, a unit, a rank) becomes part of the stream's name, so that two containers i
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 _ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
 _KNOWN = r"(?=\(?(?:[\w:.-]+ )?pid=\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :]|Traceback \(|  +File \"|\[rank\d|\x1b|LMCache)"
 
-_CRI = re.compile(rf"{_ISO} (stdout|stderr) ([FP]) ?")
+CUT = re.compile(rf"{_ISO} (?:stdout|stderr) ([FP]) ?")
+"""A CRI line; `P`: the next one continues it. stdout and stderr stay one stream: a record and its echo belong together."""
 _TIMESTAMP = re.compile(rf"{_ISO}(?: |$)(?:- [\w.… ]+ - [A-Z]+ - )?(?:##\[\w+\])?")
 _BRACKET_TIMESTAMP = re.compile(rf"(?: *\| )?\[{_ISO}\](?: |$)")
 _DATE = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?"
-    r"(?: \| [A-Z]+ +\| [\w.]+ \| | \| | \[\w+\] \(\w+\) |  >> |(?![,\d]) ?)"
+    r"(?: \| [A-Z]+ +\| [\w.]+ \|(?: |$)| \|(?: |$)| \[\w+\] \(\w+\) |  >> |(?![,\d]) ?)"
 )
 _SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([\w.-]+) ([\w./@:-]+?)(\[\d+\])?: ?")
 _SYSLOG_REST = re.compile(r"([\w.-]+) ([\w./@-]+)(\[\d+\]): ?")
@@ -33,15 +33,6 @@ _COMPOSE_NOT = frozenset({"ERROR", "INFO", "WARNING", "DEBUG", "CRITICAL", "E"})
 _FIRST = frozenset("0123456789[>`* vrABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuwxyz")
 
 
-class Unwrapped(NamedTuple):
-    """A line without its containers."""
-
-    stream: str
-    text: str
-    partial: bool | None
-    """The container cuts lines: whether it cut this one, so that the next one of the stream continues it; else None."""
-
-
 class Unwrapper:
     """Unwraps the lines of one source.
 
@@ -54,21 +45,21 @@ class Unwrapper:
     def __init__(self) -> None:
         self._labels: dict[str, list[tuple[str, str]]] = {}
 
-    def unwrap(self, text: str) -> Unwrapped:
-        """Return stream and inner text. Behind a container that cuts lines it stops: what is inside may be cut too."""
+    def unwrap(self, text: str) -> tuple[str, str]:
+        """Return the names of the containers, each with a blank behind it, and the text inside them.
+
+        It stops before a container that cuts lines (`CUT`), since what is inside that one may be a piece.
+        """
         stream = ""
         for _ in range(6):
             head = text[:1]
-            if head == "(" or head not in _FIRST:
+            if head == "(" or head not in _FIRST or (head.isdigit() and CUT.match(text)):
                 break
-            if head.isdigit() and (hit := _CRI.match(text)):
-                # stdout and stderr stay one stream: a server's record and its echo belong together
-                return Unwrapped(stream, text[hit.end() :], hit.group(2) == "P")
             found = self._one(text)
             if found is None:
                 break
             stream, text = stream + found[0], text[found[1] :]
-        return Unwrapped(stream, text, None)
+        return stream, text
 
     def _one(self, text: str) -> tuple[str, int] | None:
         head = text[0]

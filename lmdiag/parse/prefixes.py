@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_PROCESS = r"\(?(?:[\w:./-]+ (?:[\w=:-]+ )?)?pid=\d+(?:, ip=[\w.:]+)?\) "
+_PROCESS = r"\(?(?:[\w:./-]+ (?:[\w=:-]+ )?)?pid=\d+(?:, ip=[\w.:]+)?\)(?: |$)"
 _LEVEL = r"DEBUG|INFO|WARNING|ERROR|CRITICAL"
 _STAMP = rf"(?:{_LEVEL}) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+:\d+[\]\[]+"
 
 _CHAIN = re.compile(rf"(?:{_PROCESS}){{1,8}}")
-_INNERMOST = re.compile(r"\(?((?:[\w:./-]+ (?:[\w=:-]+ )?)?)pid=(\d+)(?:, ip=[\w.:]+)?\) $")
+_INNERMOST = re.compile(r"\(?((?:[\w:./-]+ (?:[\w=:-]+ )?)?)pid=(\d+)(?:, ip=[\w.:]+)?\) ?$")
 _RECORD = re.compile(
     rf"(?:\[[\w -]{{1,30}}\] |[\w.=/:-]{{1,40}} )??({_LEVEL}) "
     r"(\d\d-\d\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+) \[?([\w./<>-]+):(\d+)[\]\[]+ ?"
@@ -95,7 +95,11 @@ def _chain(text: str) -> tuple[str, str | None, int | None]:
     if hit is None:
         return "", None, None
     inner = _INNERMOST.search(hit.group())
-    found = (hit.group(), (inner.group(1).strip() or None) if inner else None, int(inner.group(2)) if inner else None)
+    found = (
+        hit.group().rstrip() + " ",
+        (inner.group(1).strip() or None) if inner else None,
+        int(inner.group(2)) if inner else None,
+    )
     if len(_known_chains) < _MAX_CHAINS:
         _known_chains[found[0]] = found
     return found

@@ -17,27 +17,31 @@ _NARROWEST, _WIDEST = 72, 250
 """Columns between which a terminal's width is plausible."""
 
 
+Entry = tuple[str, str, Line]
+"""Stream, text, and the physical line that it ends on."""
+
+
 class Rejoiner:
     """Holds a line back that fills the width of the widest one so far, until the next line shows whether it goes on."""
 
     def __init__(self) -> None:
         self._width = 0
-        self._held: tuple[str, Line] | None = None
+        self._held: Entry | None = None
 
     def ignores(self, text: str) -> bool:
         """Say whether feeding a whole line would change nothing."""
         return self._held is None and len(text) <= self._width
 
-    def feed(self, text: str, line: Line) -> Iterator[tuple[str, Line]]:
-        """Take one piece of a physical line; yield what is whole now."""
+    def feed(self, stream: str, text: str, line: Line) -> Iterator[Entry]:
+        """Take one line without its containers; yield what is whole now."""
         length = len(text)
         if self._held is None:
             if length < self._width or length < _NARROWEST:  # by far the most
-                yield text, line
+                yield stream, text, line
                 return
-        elif self._goes_on(text):
-            held, first = self._held
-            self._held = (held + text, first)
+        elif self._held[0] == stream and self._goes_on(text):
+            _, held, first = self._held
+            self._held = (stream, held + text, first)
             if length < self._width:
                 yield from self.close()
             return
@@ -45,11 +49,11 @@ class Rejoiner:
             yield from self.close()
         self._width = max(self._width, length)
         if _NARROWEST <= length <= _WIDEST and length == self._width and not text.endswith("  ") and _can_wrap(text):
-            self._held = (text, line)
+            self._held = (stream, text, line)
         else:
-            yield text, line
+            yield stream, text, line
 
-    def close(self) -> Iterator[tuple[str, Line]]:
+    def close(self) -> Iterator[Entry]:
         """Yield the line that is held back, if there is one."""
         if self._held is not None:
             held, self._held = self._held, None
