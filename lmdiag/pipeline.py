@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lmdiag.diagnose.diagnoser import Cards, Diagnoser
+from lmdiag.diagnose.cards import Cards
+from lmdiag.diagnose.diagnoser import Diagnoser
 from lmdiag.model import Incident, Line
 from lmdiag.parse.assembler import Assembler
 

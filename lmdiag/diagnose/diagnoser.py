@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Sequence
-from typing import Protocol
 
 from lmdiag.diagnose import facts as facts_of
 from lmdiag.diagnose.candidates import Candidate, candidate_key, from_request_file, is_fatal, is_request
+from lmdiag.diagnose.cards import Cards
 from lmdiag.diagnose.chains import STOP_TYPES, Quoted, is_noise, is_symptom_type, root_index, symptom
 from lmdiag.diagnose.incidents import build
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.verdicts import judge
-from lmdiag.model import Card, ExceptionInfo, Frame, Incident, Match, Record, Symptom, Traceback
+from lmdiag.model import ExceptionInfo, Incident, Match, Record, Symptom, Traceback
 from lmdiag.parse.assembler import CRASH
 
 _MAX_CANDIDATES = 500
@@ -35,18 +34,6 @@ _FATAL_SAYING = re.compile(
     re.DOTALL,
 )
 _TYPED = re.compile(r"(\w+(?:Error|Exception))\((['\"])(.*)\2,?\)$", re.DOTALL)
-
-
-class Cards(Protocol):
-    """What a diagnosis needs of the pack."""
-
-    def match(
-        self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False
-    ) -> Match | None:
-        """Return the card that fits an exception."""
-
-    def card(self, card_id: str) -> Card:
-        """Return a whole card."""
 
 
 class Diagnoser:

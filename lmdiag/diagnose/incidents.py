@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lmdiag.diagnose.advice import personal
 from lmdiag.diagnose.candidates import Candidate
+from lmdiag.diagnose.cards import Cards
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.raised import raised_at
 from lmdiag.diagnose.redact import redact, redacted
 from lmdiag.diagnose.verdicts import Verdict
 from lmdiag.errors import CardError
 from lmdiag.model import SEVERITIES, Card, Earlier, Facts, Incident, Root, Symptom
-
-if TYPE_CHECKING:
-    from lmdiag.diagnose.diagnoser import Cards
 
 _MAX_MESSAGE = 8000
 _MAX_REQUEST_MESSAGE = 1000
