@@ -131,7 +131,8 @@ def _doubt(entry: Input, reader: LineReader, position: int, *, found: bool) -> s
     """Say why what was read to its end may not be the whole log, or no log at all."""
     if reader.undecodable_lines > reader.lines // 2 and not found:
         return "most of its lines are not text; if it is compressed twice or in another format, decompress it first"
-    if entry.path != "-" and os.path.isfile(entry.path) and (size(entry.path) or 0) < position:
+    sized = entry.path != "-" and os.path.isfile(entry.path) and not os.path.realpath(entry.path).startswith("/proc/")
+    if sized and (size(entry.path) or 0) < position:  # files of /proc say that they are empty
         return (
             f"it shrank while it was read; what stood behind byte {size(entry.path)} may be missing, so scan it again"
         )
