@@ -55,7 +55,6 @@ class Life:
         """The engine core's own lines are in the log, so that an exception of it would be too."""
         self.first_symptom: int | None = None
         self.last_line = first_line
-        self.degraded_since: int | None = None
 
     def _failed_before(self, line: int) -> bool:
         failures = [item.first.first_line for item in self.candidates.values() if not item.request]
