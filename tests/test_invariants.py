@@ -23,7 +23,7 @@ from lmdiag.read.lines import LineReader
 
 LOGS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "logs").glob("*.log"))}
 LOGS |= {path.stem: path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "healthy").glob("*.log"))}
-PLAIN_SHAPES = {shape.name: shape.log for shape in SHAPES if shape.name not in ("two raw writes in one line",)}
+PLAIN_SHAPES = {shape.name: shape.log for shape in SHAPES}
 
 
 def essence(incidents: list[Incident]) -> list[tuple[object, ...]]:

@@ -140,10 +140,10 @@ def test_a_card_needs_samples_and_near_misses(tmp_path: Path, section: str) -> N
     assert "is empty" in problems_of(tmp_path, f"{section} = []\n{without}")[section]
 
 
-def test_six_solutions_are_too_many(tmp_path: Path) -> None:
+def test_five_solutions_are_too_many(tmp_path: Path) -> None:
     extra = '[[card.solutions]]\ntext = "a"\nrisk = "safe"\n'
-    assert problems_of(tmp_path, GOOD.replace("[card.example]", extra * 5 + "[card.example]")) == {
-        "card.solutions": "has 6 entries; 5 are allowed"
+    assert problems_of(tmp_path, GOOD.replace("[card.example]", extra * 4 + "[card.example]")) == {
+        "card.solutions": "has 5 entries; 4 are allowed"
     }
 
 

@@ -18,7 +18,7 @@ Check = Callable[[str], str | None]
 """Returns what is wrong with a text, or None."""
 
 MAX_TITLE = 80
-MAX_SOLUTIONS = 5
+MAX_SOLUTIONS = 4
 _KINDS = {
     "text": "a string",
     "texts": "a list of strings",
