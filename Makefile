@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOG ?= tests/logs/mla-serde-start-failed.log
 
-.PHONY: dev demo check test bench docs cards clean
+.PHONY: dev demo check test bench docs cards catalog clean
 
 dev: $(VENV)/installed
 
@@ -27,9 +27,13 @@ test: dev
 
 bench: dev
 	$(BIN)/python -m benchmarks.scan
+	$(BIN)/python -m benchmarks.catalog
 
 cards: dev  ## rebuild the index of the cards after one has changed
 	$(BIN)/python -m lmdiag.match.pack rules
+
+catalog: dev  ## add the releases that are not in the catalogue yet; through pip's index
+	$(BIN)/lmdiag catalog build vllm lmcache --into rules/catalog
 
 docs: dev  ## rebuild what is made from the code: the JSON Schema and the README's picture
 	$(BIN)/python -m lmdiag.report.schema > docs/incident.schema.json

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from lmdiag import __version__
+from lmdiag.cli_catalog import add_catalog, run_catalog
 from lmdiag.config import ScanConfig
 from lmdiag.errors import LmdiagError
 from lmdiag.model import SEVERITIES
@@ -34,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
     _add_scan(commands)
     _add_explain(commands)
     _add_cards(commands)
+    add_catalog(commands)
     completion = commands.add_parser("completion", help="print the completion script of a shell")
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     return top
@@ -179,6 +181,8 @@ def _run(options: argparse.Namespace) -> int:
         return scan(_scan_config(options), sys.stdout, sys.stderr)
     if options.command == "completion":
         return _completion(options.shell)
+    if options.command == "catalog":
+        return run_catalog(options)
     from lmdiag import library_commands
 
     color = _color(options)
@@ -193,7 +197,8 @@ def _run(options: argparse.Namespace) -> int:
         return library_commands.show(options.id, options.rules, options.format, color, options.width, sys.stdout)
     if options.action == "check":
         return library_commands.check(options.directory, sys.stdout)
-    return library_commands.new(sys.stdin.read() if options.message == "-" else options.message, sys.stdout)
+    message = sys.stdin.read() if options.message == "-" else options.message
+    return library_commands.new(message, sys.stdout, sys.stderr)
 
 
 def _scan_config(options: argparse.Namespace) -> ScanConfig:

@@ -17,3 +17,7 @@ class InputError(LmdiagError):
 
 class CardError(LmdiagError):
     """A card or a rule directory is invalid. Each problem names file and key."""
+
+
+class CatalogError(LmdiagError):
+    """A catalogue is missing, damaged or of another format. A scan goes on without it."""

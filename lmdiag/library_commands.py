@@ -10,6 +10,7 @@ from lmdiag.errors import CardError, UsageError
 from lmdiag.match.library import Library, open_library
 from lmdiag.model import Card, Incident, Line
 from lmdiag.pipeline import Pipeline
+from lmdiag.report.control import visible
 
 _MAX_PASTED = 200_000
 """Characters of a paste that are looked at."""
@@ -103,7 +104,9 @@ def list_cards(rules: Sequence[str], style: str, out: TextIO) -> int:
 
 def show(card_id: str, rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO) -> int:
     """Show one card whole; as `jsonl` its data as one JSON object. Raises UsageError if there is none of that id."""
-    card = _card(card_id, open_library(rules))
+    library = open_library(rules)
+    card = _card(card_id, library)
+    card = card._replace(raised_at=library.raise_sites_of(card))
     if style == "jsonl":
         from lmdiag.report.card import card_object
         from lmdiag.report.jsonl import dumps
@@ -146,9 +149,13 @@ def check(directory: str, out: TextIO) -> int:
     return 1 if problems else 0
 
 
-def new(message: str, out: TextIO) -> int:
-    """Print the skeleton of a card for a message."""
+def new(message: str, out: TextIO, err: TextIO) -> int:
+    """Print the skeleton of a card for a message, with what the catalogue knows of it."""
     from lmdiag.match.new import skeleton
 
-    out.write(skeleton(message))
+    library = open_library()
+    sites = library.sites
+    for problem in library.problems:
+        print(f"lmdiag: {visible(str(problem))}", file=err)
+    out.write(skeleton(message, sites[0] if sites else None))
     return 0

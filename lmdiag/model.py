@@ -197,15 +197,52 @@ class Facts(NamedTuple):
     restarts: int = 0
 
 
-class RaisedAt(NamedTuple):
-    """The raise site of an incident's root in the version that ran."""
+class SourceLine(NamedTuple):
+    """A line of a released file."""
 
-    project: str
-    version: str | None
+    version: str
     file: str
-    line: int | None
+    line: int
     function: str
     url: str | None
+
+
+class Rewording(NamedTuple):
+    """What a message was changed to."""
+
+    version: str
+    """The first release that has the new wording."""
+    id: str
+    """Of the new wording, in the catalogue."""
+    message: str
+    """A template: holes are `{name}`."""
+
+
+class RaisedAt(NamedTuple):
+    """The raise site of an incident's root in the version that ran, and what the releases did to it."""
+
+    project: str
+    """The package: vllm, lmcache, transformers, …"""
+    version: str | None
+    file: str | None
+    line: int | None
+    function: str | None
+    url: str | None
+    told_by: str = "traceback"
+    """What names the place: traceback, catalog, card, or words (a known saying of another package)."""
+    catalog: str | None = None
+    """Id of the message in the catalogue of raise sites; what follows is known only with it."""
+    confidence: str | None = None
+    """certain, probable or candidate: how sure it is that this is the message's raise site."""
+    since: str | None = None
+    """The first release that has the message."""
+    until: str | None = None
+    """The last one; None while the newest still has it."""
+    now: SourceLine | None = None
+    """Where the newest release that has it raises it, if that is another line."""
+    reworded: Rewording | None = None
+    contradiction: str | None = None
+    """Why the stated version cannot be the one that ran."""
 
 
 class Root(NamedTuple):

@@ -27,6 +27,9 @@ class CardSet:
         """Return a card of the set."""
         return self._cards[card_id]
 
+    def raise_site(self, *_: object, **__: object) -> None:
+        """Return nothing: samples are of cards, not of raise sites."""
+
 
 def sample_problems(cards: Sequence[Card]) -> Iterator[Problem]:
     """Yield what is wrong: a sample that gives another card, no card or other fields, a near miss that fires."""

@@ -73,8 +73,7 @@ def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
         if not os.path.isdir(directory):
             raise UsageError(f"--rules {directory}: there is no such directory; your own cards would be missing")
     library = open_library(config.rules)
-    for problem in library.problems:
-        print(f"lmdiag: {visible(str(problem))}", file=err)
+    warned = _warn(library, 0, err)
     expansion = expand(config.paths)
     tally = _Tally(expansion.skipped)
     for error in expansion.errors:
@@ -89,8 +88,17 @@ def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
     except KeyboardInterrupt:
         tally.interrupted = True
     progress.stop()
+    _warn(library, warned, err)
     _print_report(config, library, tally, out)
     return _exit_code(config, tally)
+
+
+def _warn(library: Library, known: int, err: TextIO) -> int:
+    """Print the library's problems behind the first `known` ones: the catalogue's show only when it is used."""
+    problems = library.problems
+    for problem in problems[known:]:
+        print(f"lmdiag: {visible(str(problem))}", file=err)
+    return len(problems)
 
 
 def with_rotated(inputs: Sequence[Input]) -> tuple[Input, ...]:

@@ -19,6 +19,9 @@ class NoCards:
         """There is none to return."""
         raise KeyError(card_id)
 
+    def raise_site(self, *_: object, **__: object) -> None:
+        """No raise site is known."""
+
 
 def lines_of(text: str, source: str = "server.log") -> Iterable[Line]:
     """The physical lines of a log as the reader gives them."""

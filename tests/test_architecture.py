@@ -16,10 +16,13 @@ FLOW = ("read", "parse", "match", "diagnose", "report")
 BEHIND: dict[str, frozenset[str]] = {
     "pipeline": frozenset({"parse", "diagnose"}),
     "config": frozenset(),
+    "catalog": frozenset({"match"}),
+    "catalog_commands": frozenset({"match", "report", "catalog"}),
+    "cli_catalog": frozenset({"catalog_commands", "lmdiag"}),
     "samples": frozenset({*FLOW, "pipeline", "config"}),
     "library_commands": frozenset({*FLOW, "pipeline", "config", "samples"}),
     "scan": frozenset({*FLOW, "pipeline", "config", "samples", "library_commands"}),
-    "cli": frozenset({*FLOW, "pipeline", "config", "samples", "library_commands", "scan", "lmdiag"}),
+    "cli": frozenset({"config", "library_commands", "scan", "cli_catalog", "report", "lmdiag"}),
     "__main__": frozenset({"cli"}),
 }
 EVERYWHERE = frozenset({"model", "errors"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from lmdiag.match.versions import version_key
 from lmdiag.model import Advice, Facts, Solution
 
 _HOLE = re.compile(r"\{([^{}]+)\}")
@@ -104,9 +105,3 @@ def _holds(condition: str, known: Mapping[str, str]) -> bool:
         return (mine == wanted) is (operator == "==")
     left, right = version_key(mine), version_key(wanted)
     return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[operator]
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """Return the release numbers of a version: `0.15.2rc1.dev93` is (0, 15, 2)."""
-    hit = re.match(r"v?(\d+(?:\.\d+)*)", version)
-    return tuple(int(part) for part in hit.group(1).split(".")) if hit else ()

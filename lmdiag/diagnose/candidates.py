@@ -51,6 +51,8 @@ class Candidate:
         self.first = self.last = origin
         self.first_time: str | None = None
         self.last_time: str | None = None
+        self.truncated = False
+        """Its message may be cut off."""
         self.header = ""
         self.logger = ""
         self.evidence: tuple[str, ...] = ()

@@ -1,15 +1,19 @@
-"""What a diagnosis needs of the cards; `lmdiag.match.library` provides it."""
+"""What a diagnosis needs of cards and catalogue; `lmdiag.match.library` provides it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from lmdiag.model import Card, Frame, Match
 
+if TYPE_CHECKING:
+    from lmdiag.match.packages import Located
+    from lmdiag.match.raise_sites import SiteMatch
+
 
 class Cards(Protocol):
-    """What a diagnosis needs of the pack."""
+    """What a diagnosis needs of the pack and the catalogue."""
 
     def match(
         self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False
@@ -18,3 +22,14 @@ class Cards(Protocol):
 
     def card(self, card_id: str) -> Card:
         """Return a whole card."""
+
+    def raise_site(
+        self,
+        type: str | None,
+        message: str,
+        frame: Located | None,
+        versions: Mapping[str, str | None],
+        *,
+        truncated: bool = False,
+    ) -> SiteMatch | None:
+        """Return where an exception was raised, after the catalogue."""

@@ -193,6 +193,7 @@ class Diagnoser:
                 return None
             candidate = life.candidates[key] = Candidate(info, event.origin, match)
             candidate.header = event.header if isinstance(event, Traceback) else ""
+            candidate.truncated = event.truncated
         candidate.add(event, info)
         candidate.fatal = candidate.fatal or fatal
         candidate.request = candidate.request and request

@@ -8,11 +8,10 @@ from lmdiag.diagnose.advice import personal
 from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.cards import Cards
 from lmdiag.diagnose.lives import Life
-from lmdiag.diagnose.raised import raised_at
 from lmdiag.diagnose.redact import redact, redacted
 from lmdiag.diagnose.verdicts import Verdict
 from lmdiag.errors import CardError
-from lmdiag.model import SEVERITIES, Card, Earlier, Facts, Incident, Root, Symptom
+from lmdiag.model import SEVERITIES, Card, Earlier, Facts, Incident, RaisedAt, Root, Symptom
 
 _MAX_MESSAGE = 8000
 _MAX_REQUEST_MESSAGE = 1000
@@ -78,7 +77,7 @@ def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Inci
         cause_visible=candidate is not None,
         outcome=verdict.outcome,
         root=_root(candidate, card) if candidate else None,
-        raised_at=raised_at(candidate.info, card, facts) if candidate else None,
+        raised_at=_raised_at(candidate, card, facts, cards) if candidate else None,
         symptoms=_symptoms(verdict, candidate),
         fields=fields,
         facts=facts,
@@ -93,6 +92,12 @@ def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Inci
         evidence=_evidence(verdict),
         earlier=tuple(_earlier(item, source) for item in verdict.earlier[:_MAX_EARLIER]),
     )
+
+
+def _raised_at(candidate: Candidate, card: Card | None, facts: Facts, cards: Cards) -> RaisedAt | None:
+    from lmdiag.diagnose.raised import raised_at  # only where there is something to report
+
+    return raised_at(candidate.info, card, facts, cards, truncated=candidate.truncated)
 
 
 def _card(candidate: Candidate | None, cards: Cards) -> Card | None:

@@ -1,51 +1,90 @@
-"""Where the root was raised, in the version that ran, with a link to the line."""
+"""Where the root was raised: by the traceback, by the catalogue of raise sites, by the card, or by what its words say."""
 
 from __future__ import annotations
 
 import re
 
-from lmdiag.diagnose.advice import version_key
-from lmdiag.model import Card, ExceptionInfo, Facts, Frame, RaisedAt, RaiseSite
+from lmdiag.diagnose.cards import Cards
+from lmdiag.match.foreign import raised_by
+from lmdiag.match.history import contradiction, link, newest, rewording, source_line, span
+from lmdiag.match.packages import Located, frame_is_hidden, raising_frame
+from lmdiag.match.raise_sites import CANDIDATE, CERTAIN, SiteMatch, agrees
+from lmdiag.match.versions import release_name, version_key
+from lmdiag.model import Card, ExceptionInfo, Facts, RaisedAt, RaiseSite
 
-_PACKAGE = re.compile(r"(?:site-packages|dist-packages)[/\\]((\w+)[/\\].*)$")
-# The first such directory is the package; a checkout is often called like the package inside it (vllm/vllm/…).
-_CHECKOUT = re.compile(r"(?:^|[/\\])((vllm|lmcache)[/\\](?!\2[/\\]).*)$")
-_RELEASE = re.compile(r"\d+\.\d+\.\d+(?:\.post\d+)?$")
-_REPOSITORIES = {"vllm": "https://github.com/vllm-project/vllm", "lmcache": "https://github.com/LMCache/LMCache"}
+_RELEASE = re.compile(r"\d+\.\d+\.\d+(?:\.\d+)?(?:\.post\d+)?$")
 
 
-def raised_at(info: ExceptionInfo, card: Card | None, facts: Facts) -> RaisedAt | None:
-    """Return the raise site: the traceback's last frame.
+def raised_at(
+    info: ExceptionInfo, card: Card | None, facts: Facts, cards: Cards, *, truncated: bool = False
+) -> RaisedAt | None:
+    """Return the raise site, or None if nothing tells it.
 
-    pydantic hides the frame of a validator, and a copy may have lost the frames: then the card knows the site, and its
-    line where the log names the version.
+    The traceback's last frame is right for the code that ran; the catalogue adds what releases have the message. pydantic
+    hides the frame of a validator, and a copy may have lost the frames: then the catalogue knows the site, or the card.
     """
-    frame = info.frames[-1] if info.frames else None
-    located = _locate(frame) if frame else None
-    if located and located[0] in _REPOSITORIES and frame:
-        project, path = located
-        return _site(project, path, frame.line, frame.function, facts)
-    if card and card.raised_at:
-        site = _preferred(card.raised_at, info)
-        version = _version(site.project, facts)
-        return _site(site.project, site.file, _line(site, version), site.function, facts)
-    if located and frame and located[0] not in ("pydantic", "pydantic_core"):
-        return RaisedAt(located[0], None, located[1], frame.line, frame.function, None)
-    return None
+    frame = raising_frame(info.frames)
+    versions = {"vllm": facts.vllm_version, "lmcache": facts.lmcache_version}
+    match = cards.raise_site(info.type, info.message, frame, versions, truncated=truncated)
+    if frame:
+        return _framed(frame, match, versions.get(frame.package))
+    if match is None or match.confidence != CERTAIN:
+        if foreign := raised_by(info.type, info.message):
+            return RaisedAt(foreign, None, None, None, None, None, "words")
+        if info.frames and not frame_is_hidden(info.frames):
+            return None  # raised in code that belongs to no package
+    if card and card.raised_at and (match is None or match.confidence == CANDIDATE):
+        return _of_card(card.raised_at, info, versions)
+    return _unframed(match, versions) if match and _is_possible(match) else None
 
 
-def _locate(frame: Frame) -> tuple[str, str] | None:
-    hit = _PACKAGE.search(frame.file) or _CHECKOUT.search(frame.file)
-    return (hit.group(2), hit.group(1).replace("\\", "/")) if hit else None
+def _is_possible(match: SiteMatch) -> bool:
+    """Whether a few words are worth telling: not where the version that ran does not have them."""
+    return match.confidence != CANDIDATE or match.release is None or match.site.is_in(match.release)
 
 
-def _preferred(sites: tuple[RaiseSite, ...], info: ExceptionInfo) -> RaiseSite:
+def _framed(frame: Located, match: SiteMatch | None, version: str | None) -> RaisedAt:
+    at = RaisedAt(frame.package, version, frame.path, frame.line, frame.function, None)
+    at = at._replace(url=link(at.project, _release(version), frame.path, frame.line))
+    if match is None or match.site.project != frame.package:
+        return at
+    if match.confidence == CANDIDATE and not agrees(match, frame):
+        return at
+    return _with_history(at, match, frame)
+
+
+def _unframed(match: SiteMatch, versions: dict[str, str | None]) -> RaisedAt:
+    site, release = match.site, match.release
+    version = versions.get(site.project)
+    at = RaisedAt(site.project, version, site.file, None, site.function, None, "catalog")
+    if release is not None and site.is_in(release):
+        place = source_line(site, release)
+        at = at._replace(line=place.line, url=place.url)
+    return _with_history(at, match, None)
+
+
+def _with_history(at: RaisedAt, match: SiteMatch, frame: Located | None) -> RaisedAt:
+    since, until = span(match.row, at.project)
+    now = newest(match.row, match.site)
+    return at._replace(
+        catalog=match.row.id,
+        confidence=match.confidence,
+        since=since,
+        until=until,
+        now=None if (now.file, now.line, now.version) == (at.file, at.line, _release(at.version)) else now,
+        reworded=rewording(match.catalog, match.row, at.project) if until else None,
+        contradiction=contradiction(match, frame, at.version),
+    )
+
+
+def _of_card(sites: tuple[RaiseSite, ...], info: ExceptionInfo, versions: dict[str, str | None]) -> RaisedAt:
+    """The card's own list, for a message that the catalogue does not know."""
     text = " ".join(frame.file for frame in info.frames)
-    return next((site for site in sites if f"/{site.project}/" in text), sites[0])
-
-
-def _version(project: str, facts: Facts) -> str | None:
-    return {"vllm": facts.vllm_version, "lmcache": facts.lmcache_version}.get(project)
+    site = next((site for site in sites if f"/{site.project}/" in text), sites[0])
+    version = versions.get(site.project)
+    line = _line(site, version)
+    url = link(site.project, _release(version), site.file, line)
+    return RaisedAt(site.project, version, site.file, line, site.function, url, "card")
 
 
 def _line(site: RaiseSite, version: str | None) -> int | None:
@@ -55,10 +94,7 @@ def _line(site: RaiseSite, version: str | None) -> int | None:
     return lines[-1] if lines else None
 
 
-def _site(project: str, path: str, line: int | None, function: str, facts: Facts) -> RaisedAt:
-    version = _version(project, facts)
-    url = None
-    if version and line and project in _REPOSITORIES and _RELEASE.match(version.partition("+")[0].partition("-g")[0]):
-        tag = version.partition("+")[0].partition("-g")[0]
-        url = f"{_REPOSITORIES[project]}/blob/v{tag}/{path}#L{line}"
-    return RaisedAt(project, version, path, line, function, url)
+def _release(version: str | None) -> str | None:
+    """Return the release that a build is of; a nightly build is of none."""
+    public = release_name(version or "")
+    return public if _RELEASE.match(public) else None

@@ -1,26 +1,52 @@
-"""The pack and its matcher as one thing: what a diagnosis asks for cards."""
+"""The pack and its matcher, and the catalogue of raise sites, as one thing: what a diagnosis asks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from lmdiag.errors import CatalogError
 from lmdiag.match.cards import Problem
+from lmdiag.match.catalog_format import DIRECTORY, FILE
 from lmdiag.match.matcher import Matcher
-from lmdiag.match.pack import Pack, load_pack
-from lmdiag.model import Card, Frame, Match
+from lmdiag.match.pack import Pack, load_pack, shipped_directory
+from lmdiag.model import Card, Frame, Match, RaiseSite
+
+if TYPE_CHECKING:
+    from lmdiag.match.packages import Located
+    from lmdiag.match.raise_sites import RaiseSites, SiteMatch
 
 
 class Library:
-    """The cards that a scan works with. A card's text is read when an incident needs it."""
+    """What a scan works with. A card's text is read when an incident needs it; so is the catalogue."""
 
-    def __init__(self, pack: Pack) -> None:
+    def __init__(self, pack: Pack, catalogs: Sequence[str] = ()) -> None:
         self.pack = pack
         self._matcher = Matcher(pack.rules)
+        self._paths = catalogs
+        self._sites: list[RaiseSites] | None = None
+        self._broken: list[Problem] = []
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with cards that were therefore left out."""
-        return tuple(self.pack.problems)
+        """What is wrong with cards that were therefore left out, and with catalogues as far as they were asked."""
+        return (*self.pack.problems, *self._broken)
+
+    @property
+    def sites(self) -> list[RaiseSites]:
+        """The catalogues that can be read; the shipped one is the first."""
+        if self._sites is None:
+            from lmdiag.match.catalog import read_catalog  # only for a log that has an incident
+            from lmdiag.match.raise_sites import RaiseSites
+
+            self._sites = []
+            for path in self._paths:
+                try:
+                    self._sites.append(RaiseSites(read_catalog(path)))
+                except CatalogError as error:
+                    self._broken.append(Problem("", "", str(error)))
+        return self._sites
 
     def match(
         self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False
@@ -32,7 +58,52 @@ class Library:
         """Return a whole card. Raises CardError if there is none of that id."""
         return self.pack.card(card_id)
 
+    def raise_site(
+        self,
+        type: str | None,
+        message: str,
+        frame: Located | None,
+        versions: Mapping[str, str | None],
+        *,
+        truncated: bool = False,
+    ) -> SiteMatch | None:
+        """Return where an exception was raised, or None.
+
+        None too if the frame is in a package of no catalogue: what copies vLLM's words is not vLLM. Of equal answers
+        a site's own catalogue gives the last.
+        """
+        best: SiteMatch | None = None
+        for sites in list(self.sites):
+            try:
+                if frame and frame.package not in sites.catalog.versions:
+                    continue
+                found = sites.find(type, message, frame, versions, truncated=truncated)
+            except CatalogError as error:
+                self._drop(sites, error)
+                continue
+            if found and (best is None or found.rank >= best.rank):
+                best = found
+        return best
+
+    def raise_sites_of(self, card: Card) -> tuple[RaiseSite, ...]:
+        """Return where a card's messages are raised, after the catalogues and the card itself."""
+        from lmdiag.match.card_sites import sites_of_card
+
+        for sites in list(self.sites):
+            try:
+                return sites_of_card(card, sites)
+            except CatalogError as error:
+                self._drop(sites, error)
+        return card.raised_at
+
+    def _drop(self, sites: RaiseSites, error: CatalogError) -> None:
+        """Go on without a catalogue of which a part is damaged."""
+        self._broken.append(Problem("", "", str(error)))
+        self.sites.remove(sites)
+
 
 def open_library(rules: Sequence[str] = ()) -> Library:
-    """Load the shipped cards, and those of a site's own directories over them."""
-    return Library(load_pack(rules))
+    """Load the shipped cards and catalogue, and those of a site's own directories over them."""
+    shipped = os.path.join(shipped_directory(), DIRECTORY, FILE)
+    own = [os.path.join(directory, DIRECTORY, FILE) for directory in rules]
+    return Library(load_pack(rules), [shipped, *filter(os.path.exists, own)])

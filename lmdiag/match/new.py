@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from lmdiag.errors import UsageError
+from lmdiag.match.card_sites import card_template, wordings
+from lmdiag.match.catalog import CatalogRow
+from lmdiag.match.history import link
+from lmdiag.match.raise_sites import RaiseSites
 from lmdiag.match.templates import Template, TemplateError, fold
 
 _TYPE = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit)): *(?=\S)")
@@ -22,26 +27,68 @@ _ESCAPES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ID_WORDS = 5
 
 
-def skeleton(message: str) -> str:
+def skeleton(message: str, sites: RaiseSites | None = None) -> str:
     """Return a card file for a message, to be filled in; a leading `ValueError: ` is taken as the type.
 
-    Raises UsageError if the message has no word to recognise it by.
+    If the catalogue knows the message, its templates of all releases are used, and the skeleton says where it is raised;
+    otherwise what looks variable becomes a hole. Raises UsageError if the message has no word to recognise it by.
     """
     message = message.replace("\r\n", "\n").strip().encode("utf-8", "replace").decode()
     hit = _TYPE.match(message)
     text = message[hit.end() :] if hit else message
-    template, card_id = _template(text), _card_id(text)
+    known = _known(hit.group(1) if hit else None, text, sites) if sites else []
+    templates = [card_template(row) for row in known] or [_template(text)]
     try:
-        fields = Template(template).match(text) or ()
+        fields = next(filter(None, (Template(template).match(text) for template in templates)), ())
     except TemplateError as error:
         raise UsageError(f"no card can be made for {message!r}: {error}") from None
+    types = _types(known) or ([hit.group(1)] if hit else [])
     return _SKELETON.format(
-        id=card_id,
-        type=f"type = {_string(hit.group(1))}" if hit else '# type = "ValueError"          # without it, any type fits',
-        message=_string(template),
-        log=_block(message if hit else f"ValueError: {message}"),
+        id=_card_id(text),
+        matches="\n\n".join(_match_table(template, types) for template in templates),
+        sites="\n".join(_comments(known)) + "\n" if known else _OWN_SITES,
+        log=_block(message if hit else f"{types[0] if types else 'ValueError'}: {message}"),
         fields="{ " + ", ".join(f"{name} = {_string(value)}" for name, value in fields) + " }" if fields else "{}",
     )
+
+
+def _known(kind: str | None, text: str, sites: RaiseSites) -> list[CatalogRow]:
+    """Return the wordings of a message that the catalogue knows for certain, the one that fits it first."""
+    matches = sites.find_all(kind, text, {})
+    if not matches or Template(card_template(matches[0].row)).match(text) is None:
+        return []
+    row = matches[0].row
+    return [row, *(other for other in wordings(sites.catalog, row) if other.number != row.number)]
+
+
+def _types(rows: Sequence[CatalogRow]) -> list[str]:
+    """Return the classes of a message over the releases; a validator's error arrives as pydantic's."""
+    found = {change[1] for row in rows for site in row.sites for change in site.changes} - {""}
+    if any(site.validator for row in rows for site in row.sites):
+        found.add("ValidationError")
+    return sorted(found)
+
+
+def _match_table(template: str, types: Sequence[str]) -> str:
+    if not types:
+        kind = '# type = "ValueError"          # without it, any type fits'
+    elif len(types) == 1:
+        kind = f"type = {_string(types[0])}"
+    else:
+        kind = f"type = [{', '.join(map(_string, types))}]"
+    head = "[[match]]                       # one table for each wording over the versions"
+    return f"{head}\n{kind}\nmessage = {_string(template)}"
+
+
+def _comments(rows: Sequence[CatalogRow]) -> Iterator[str]:
+    """Say where the catalogue knows the message from: what the author of the card must read."""
+    yield "# Raised at, after the catalogue; read the check, its callers, and the releases in which it changed:"
+    for row in rows:
+        for site in row.sites:
+            until = "" if site.last == len(site.releases) - 1 else f" to {site.releases[site.last]}"
+            line = site.lines_in(site.last)[0]
+            yield f"#   {row.id} {site.project} {site.releases[site.first]}{until or ' and later'}: {site.function}"
+            yield f"#     {link(site.project, site.releases[site.last], site.file, line) or site.file}"
 
 
 def _template(text: str) -> str:
@@ -91,6 +138,14 @@ def _block(text: str) -> str:
     return _string(text) if "'''" in text or text.endswith("'") or _ESCAPES.search(text) else f"'''\n{text}\n'''"
 
 
+_OWN_SITES = """\
+# [[raised_at]]                 # where it is raised: first version with this line -> the line of the raise
+# project = "vllm"
+# file = "vllm/config/model.py"
+# function = "function"
+# lines = { "0.26.0" = 1 }
+"""
+
 _SKELETON = """\
 # Save as rules/<area>/{id}.toml: the file's name is the card's id. Fill in what says TODO, then run
 #   lmdiag cards check rules
@@ -99,18 +154,11 @@ severity = "error"              # at worst: critical (the server cannot start or
 scope = "startup"               # startup, runtime, request
 tags = []
 
-[[match]]                       # one table for each wording over the versions
-{type}
-message = {message}
+{matches}
 # Names in braces are holes: rename them, put back what is always the same, double a literal brace.
 # raised_in = ["file.py:function"]       # only if other code raises the same words
 
-# [[raised_at]]                 # where it is raised: first version with this line -> the line of the raise
-# project = "vllm"
-# file = "vllm/config/model.py"
-# function = "function"
-# lines = {{ "0.26.0" = 1 }}
-
+{sites}
 [card]
 meaning = "TODO: what the check is and why it exists"
 trigger = "TODO: the configuration that fires it"

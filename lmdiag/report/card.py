@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 from lmdiag.report.layout import Block, Span, lines_of, prose
+from lmdiag.report.raise_site import PROJECTS
 from lmdiag.report.sections import (
-    PROJECTS,
     bullet,
     example,
     field,

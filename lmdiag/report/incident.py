@@ -8,6 +8,7 @@ from lmdiag.diagnose.advice import render
 from lmdiag.report.context import cause_elsewhere, earlier, evidence, first_line, message_of, place_of, symptoms
 from lmdiag.report.control import clip, shorten
 from lmdiag.report.layout import Block, Span, lines_of
+from lmdiag.report.raise_site import raise_site
 from lmdiag.report.relevant import facts_blocks
 from lmdiag.report.sections import (
     bullet,
@@ -15,7 +16,6 @@ from lmdiag.report.sections import (
     example,
     field,
     paragraphs,
-    raised_at,
     references,
     section,
     shell_quoted,
@@ -77,11 +77,7 @@ def _head(incident: Incident, *, verbose: bool) -> list[Block]:
     if message:
         blocks.append(_message(message, verbose=verbose))
     blocks += [field("Where", *_where(incident)), *_seen(incident)]
-    if incident.raised_at:
-        blocks.append(field("Raised at", *raised_at(incident.raised_at)))
-        if incident.raised_at.url:
-            blocks.append(field("", Span(incident.raised_at.url, "url")))
-    return blocks
+    return [*blocks, *raise_site(incident.raised_at)] if incident.raised_at else blocks
 
 
 def headline(incident: Incident) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lmdiag.model import Advice, Facts, Incident, Summary
+    from lmdiag.model import Advice, Facts, Incident, RaisedAt, Summary
 
 SCHEMA_VERSION = 1
 """Grows when a key is renamed, removed or changes its meaning; a new key does not change it."""
@@ -31,7 +31,7 @@ def incident_object(incident: Incident) -> dict[str, object]:
         "cause_visible": incident.cause_visible,
         "outcome": incident.outcome,
         "root": incident.root._asdict() if incident.root else None,
-        "raised_at": incident.raised_at._asdict() if incident.raised_at else None,
+        "raised_at": _raised_at(incident.raised_at) if incident.raised_at else None,
         "symptoms": [symptom._asdict() for symptom in incident.symptoms],
         "fields": dict(incident.fields),
         "facts": _facts(incident.facts),
@@ -72,6 +72,11 @@ def dumps(obj: object) -> str:
 
     text = json.dumps(obj, ensure_ascii=False, allow_nan=False)
     return _UNSAFE.sub(_escape, _SURROGATE.sub("\ufffd", text))
+
+
+def _raised_at(site: RaisedAt) -> dict[str, object]:
+    now = site.now._asdict() if site.now else None
+    return {**site._asdict(), "now": now, "reworded": site.reworded._asdict() if site.reworded else None}
 
 
 def _facts(facts: Facts) -> dict[str, object]:

@@ -32,6 +32,8 @@ def json_schema() -> Schema:
             "summary": _summary(),
             "root": _closed({"type": _MAYBE, "message": _STRING, "process": _MAYBE, "pid": _maybe("integer")}),
             "raised_at": _raised_at(),
+            "source_line": _source_line(),
+            "rewording": _closed({"version": _STRING, "id": _STRING, "message": _STRING}),
             "facts": _facts(),
             "symptom": _closed({"type": _MAYBE, "message": _STRING, "process": _MAYBE}),
             "advice": _closed({"text": _STRING, "change": _STRINGS, "risk": _enum(*RISKS)}),
@@ -102,8 +104,23 @@ def _summary() -> Schema:
 
 
 def _raised_at() -> Schema:
-    keys = {"project": _NAME, "version": _MAYBE, "file": _STRING, "line": _maybe("integer"), "function": _STRING}
-    return _closed({**keys, "url": _MAYBE})
+    keys = {"project": _NAME, "version": _MAYBE, "file": _MAYBE, "line": _maybe("integer"), "function": _MAYBE}
+    catalog = {
+        "told_by": _enum("traceback", "catalog", "card", "words"),
+        "catalog": _described(_MAYBE, "Id of the message in the catalogue: `lmdiag catalog show ID`."),
+        "confidence": _enum("certain", "probable", "candidate", None),
+        "since": _described(_MAYBE, "First release that has the message."),
+        "until": _described(_MAYBE, "Last release that has it; null while the newest still does."),
+        "now": _described(_maybe_ref("source_line"), "Where the newest release raises it, if on another line."),
+        "reworded": _maybe_ref("rewording"),
+        "contradiction": _described(_MAYBE, "Why the stated version cannot be the one that ran."),
+    }
+    return _closed({**keys, "url": _MAYBE, **catalog})
+
+
+def _source_line() -> Schema:
+    place = {"version": _STRING, "file": _STRING, "line": {"type": "integer"}, "function": _STRING}
+    return _closed({**place, "url": _MAYBE})
 
 
 def _facts() -> Schema:
@@ -120,7 +137,7 @@ def _closed(properties: Schema) -> Schema:
     }
 
 
-def _enum(*values: str) -> Schema:
+def _enum(*values: str | None) -> Schema:
     return {"enum": list(values)}
 
 

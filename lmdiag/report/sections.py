@@ -11,10 +11,7 @@ from lmdiag.report.layout import Block, Span, lines_of, prose
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from lmdiag.model import Advice, Card, RaisedAt, Solution
-
-PROJECTS = {"vllm": "vLLM", "lmcache": "LMCache"}
-"""Projects whose name is written otherwise than their package."""
+    from lmdiag.model import Advice, Card, Solution
 
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _SHELL_SAFE = re.compile(r"[\w@%+=:,./-]+\Z", re.ASCII)
@@ -76,13 +73,6 @@ def example(card: Card) -> list[Block]:
 def references(card: Card) -> list[Block]:
     """List the card's links."""
     return section("References", [bullet(Span(url, "url")) for url in card.references])
-
-
-def raised_at(site: RaisedAt) -> list[Span]:
-    """`file:line in function (project version)`."""
-    place = site.file if site.line is None else f"{site.file}:{site.line}"
-    version = f"{PROJECTS.get(site.project, site.project)} {site.version or ''}".strip()
-    return [Span(place, "raw"), Span(" in "), Span(site.function, "raw"), Span(f" ({version})", "dim")]
 
 
 def change_line(key: str, value: str) -> str:
