@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lmdiag.match.card_sites import rows_of_rule
 from lmdiag.match.cards import load_card, load_cards
+from lmdiag.match.library import open_library
 from lmdiag.match.matcher import Matcher
 from lmdiag.match.pack import INDEX, build_index
 from lmdiag.match.templates import Template
@@ -79,6 +81,23 @@ def test_no_other_card_claims_a_sample(path: Path, cards: dict[str, Card]) -> No
 @each_card
 def test_related_cards_exist(path: Path, cards: dict[str, Card]) -> None:
     assert set(cards[path.stem].related) <= cards.keys() - {path.stem}
+
+
+@each_card
+def test_each_message_is_raised_by_a_release(path: Path, cards: dict[str, Card]) -> None:
+    """A rule about vLLM's or LMCache's words agrees with the catalogue: text and type."""
+    sites = open_library().sites[0]
+    rules = [rule for rule in cards[path.stem].rules if not cards[path.stem].raised_at]
+    assert [rule.message for rule in rules if not rows_of_rule(rule, sites)] == []
+
+
+@each_card
+def test_each_newest_wording_is_covered(path: Path, cards: dict[str, Card]) -> None:
+    """What the catalogue knows a card's message to have been reworded to is a message of the card too."""
+    sites = open_library().sites[0]
+    rows = {row.number: row for rule in cards[path.stem].rules for row in rows_of_rule(rule, sites)}
+    successors = {new for old, new in sites.catalog.renamed.items() if old in rows}
+    assert [sites.catalog.row(number).template for number in successors - rows.keys()] == []
 
 
 def test_the_index_is_fresh() -> None:

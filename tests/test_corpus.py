@@ -56,3 +56,21 @@ def test_causes_are_found(folder: str, found: float, exact: float) -> None:
     assert tally["wrong"] == 0
     assert (tally["exact"] + tally["found"]) / rooted >= found
     assert tally["exact"] / rooted >= exact
+
+
+# Raised by Python itself or by an extension module, in a frame of vLLM or LMCache: no raise site of theirs.
+_OF_PYTHON = ("ModuleNotFoundError", "FileNotFoundError", "PermissionError")
+_OURS = ("vllm", "lmcache")
+
+
+def test_errors_of_vllm_and_lmcache_get_their_raise_site_and_no_others() -> None:
+    folders = [folder for folder in (CASES / "corpus", CASES / "reallogs") if (folder / "labels.jsonl").is_file()]
+    if not folders:
+        pytest.skip(f"no labelled cases in {CASES}")
+    paths = [path for folder in folders for path in sorted(folder.glob("*.log"))]
+    raised = [(item.root, item.raised_at) for path in paths for item in scan(path) if item.root and item.raised_at]
+    ours = [site for root, site in raised if site.project in _OURS and root.type not in _OF_PYTHON]
+    others = [site for _, site in raised if site.project not in _OURS]
+    assert len(ours) > 70
+    assert sum(site.catalog is not None for site in ours) / len(ours) >= 0.98
+    assert [site for site in others if site.catalog] == []

@@ -166,8 +166,8 @@ RULES: tuple[ForeignRule, ...] = (
     ForeignRule("logging", _VALUE, "Formatting field not found in record: {field}"),
     ForeignRule("logging", _VALUE, "Unable to configure {part} '{name}'"),
     ForeignRule("logging", _VALUE, "Unable to configure root logger"),
-    # importlib: _bootstrap.py. vLLM's import_from_path says the same of a plugin file, whose name has no dot.
-    ForeignRule("importlib", ("ModuleNotFoundError", "ImportError"), "No module named '{package}.{module}'"),
+    # importlib: _bootstrap.py. vLLM's import_from_path says the same of a plugin file, but up to 0.11.0 only, and rarely.
+    ForeignRule("importlib", ("ModuleNotFoundError", "ImportError"), "No module named '{module}'"),
     ForeignRule(
         "importlib", ("ModuleNotFoundError", "ImportError"), "No module named '{name}'; '{parent}' is not a package"
     ),
