@@ -41,6 +41,7 @@ def add_catalog(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     diff.add_argument("new", metavar="NEW")
     diff.add_argument("--project", default="vllm", help="default: %(default)s")
     diff.add_argument("--path", default="", metavar="PREFIX", help="only of files below this path, like vllm/config/")
+    diff.add_argument("--assertions", action="store_true", help="also what is only asserted: checks for developers")
     _add_output(diff)
     _add_build(actions)
 
@@ -98,14 +99,12 @@ def run_catalog(options: argparse.Namespace) -> int:
 
     if options.action == "build":
         return commands.build(options.names, options.directory, options.package, options.into, options.work, sys.stderr)
+    given = options.rules, options.format, sys.stdout, sys.stderr
     if options.action == "find":
         message = sys.stdin.read() if options.message == ["-"] else " ".join(options.message)
-        ran = {"vllm": options.vllm, "lmcache": options.lmcache}
-        return commands.find(message, ran, options.rules, options.format, sys.stdout, sys.stderr)
+        return commands.find(message, {"vllm": options.vllm, "lmcache": options.lmcache}, *given)
     if options.action == "show":
-        return commands.show(options.id, options.rules, options.format, sys.stdout)
+        return commands.show(options.id, *given)
     if options.action == "versions":
-        return commands.versions(options.rules, options.format, sys.stdout)
-    return commands.diff(
-        options.old, options.new, options.project, options.path, options.rules, options.format, sys.stdout
-    )
+        return commands.versions(*given)
+    return commands.diff(options.old, options.new, options.project, options.path, *given, assertions=options.assertions)

@@ -243,6 +243,8 @@ class RaisedAt(NamedTuple):
     reworded: Rewording | None = None
     contradiction: str | None = None
     """Why the stated version cannot be the one that ran."""
+    by_line: str | None = None
+    """The releases whose line this is, where the log states no version."""
 
 
 class Root(NamedTuple):

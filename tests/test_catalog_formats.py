@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from extracting import raised, said
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extracting import raised, said
 from lmdiag.catalog.formats import dedented, quoted, replaced, stripped
 
 
@@ -117,7 +117,7 @@ def test_a_list_that_was_built_under_conditions() -> None:
 
 
 def test_a_list_of_many_lines_stays_within_the_bound() -> None:
-    appended = "\n".join(f"lines.append('line number {word}')" for word in "one two three four five six seven eight".split())
+    appended = "\n".join(f"lines.append('line number {word}')" for word in ["one", "two", "three", "four", "five", "six", "seven", "eight"])
     texts = raised(f"lines = []\n{appended}\nraise ValueError('; '.join(lines))")
     assert "{lines}line number eight{lines}" in texts
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-
 from extracting import messages, raised, said, sites_of
+
 from lmdiag.catalog.texts import MAX_ALTERNATIVES
 
 

@@ -9,8 +9,9 @@ from lmdiag.catalog.modules import Found, Package
 
 
 def package(**modules: str) -> Package:
-    """Modules of pkg; `sub__inner` is pkg/sub/inner.py."""
-    return Package({f"pkg/{name.replace('__', '/')}.py": text for name, text in modules.items()} | {"pkg/__init__.py": ""})
+    """Modules of pkg; `sub__inner` is pkg/sub/inner.py, and pkg/sub has Thing from there."""
+    sources = {"pkg/__init__.py": "", "pkg/sub/__init__.py": "from .inner import Thing"}
+    return Package(sources | {f"pkg/{name.replace('__', '/')}.py": text for name, text in modules.items()})
 
 
 def bases(found: Package, name: str, module: str = "pkg.mod") -> tuple[str, ...]:
@@ -55,7 +56,7 @@ def test_warnings_of_the_parser_are_kept_quiet() -> None:
     ],
 )
 def test_lookup_through_imports(statement: str, name: str) -> None:
-    found = package(mod=statement, sub__inner="class Thing: pass", sub____init__="from .inner import Thing")
+    found = package(mod=statement, sub__inner="class Thing: pass")
     result = found.lookup(found.modules["pkg.mod"], name)
     assert result is not None
     assert result.module.name == "pkg.sub.inner"

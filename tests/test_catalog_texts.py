@@ -23,6 +23,8 @@ from lmdiag.catalog.texts import (
     unique,
 )
 
+CHOICE: list[Text] = [("a",), ("b",)]
+
 
 def expression(source: str) -> ast.expr:
     return ast.parse(source, mode="eval").body
@@ -67,7 +69,7 @@ def test_product_puts_every_alternative_behind_every_other() -> None:
 
 
 def test_alternatives_are_bounded_and_without_repeats() -> None:
-    assert len(product(*[[("a",), ("b",)]] * 10)) == MAX_ALTERNATIVES
+    assert len(product(*[CHOICE] * 10)) == MAX_ALTERNATIVES
     assert unique([("a",), ("b",), ("a",)]) == [("a",), ("b",)]
     assert len(unique((str(number),) for number in range(99))) == MAX_ALTERNATIVES
 

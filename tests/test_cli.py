@@ -58,6 +58,7 @@ WRONG = {
     "an unknown shell": ("completion", "tcsh"),
     "no message": ("explain",),
     "no action": ("cards",),
+    "no action of the catalogue": ("catalog",),
 }
 
 
@@ -70,7 +71,7 @@ def test_wrong_usage_is_2(arguments: tuple[str, ...], capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--help",), ("scan", "--help"), ("explain", "--help"), ("cards", "new", "--help")]
+    "arguments", [("--help",), ("scan", "--help"), ("explain", "--help"), ("cards", "new", "--help"), ("catalog", "build", "--help")]
 )
 def test_help_is_no_failure(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert usage_error(*arguments) == 0
@@ -161,7 +162,9 @@ def test_cards_check(rules: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_cards_new(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cards", "new", "ValueError: heads (12) must be divisible by 5"]) == 0
-    assert 'type = "ValueError"' in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert 'type = "ValueError"' in captured.out
+    assert captured.err == ""
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

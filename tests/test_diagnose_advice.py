@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmdiag.diagnose.advice import personal, render, version_key
+from lmdiag.diagnose.advice import personal, render
 from lmdiag.model import Advice, Facts, Solution
 
 FIELDS = {"free": "10.5 GiB", "total": "80", "length": "4096", "zero": "0", "mode": "auto"}
@@ -80,14 +80,6 @@ def test_solutions_keep_their_order_and_get_the_numbers() -> None:
         Advice("Set 4096.", (("--max-model-len", "2048"), ("VLLM_X", "1")), "safe"),
         Advice("Restart.", (), "disruptive"),
     )
-
-
-@pytest.mark.parametrize(
-    ("version", "key"),
-    [("0.15.2rc1.dev93", (0, 15, 2)), ("v0.6.3.post1", (0, 6, 3)), ("0.10", (0, 10)), ("main", ()), ("0.15.2+g11a", (0, 15, 2))],
-)  # fmt: skip
-def test_the_release_numbers_of_a_version(version: str, key: tuple[int, ...]) -> None:
-    assert version_key(version) == key
 
 
 @pytest.mark.parametrize(

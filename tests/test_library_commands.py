@@ -187,7 +187,9 @@ def test_what_cannot_be_checked_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_new_card_begins_as_a_skeleton_that_the_check_knows_to_be_unfinished(tmp_path: Path) -> None:
-    code, text = printed(lambda out: library_commands.new("ValueError: heads (12) must be divisible by 5", out))
+    code, text = printed(
+        lambda out: library_commands.new("ValueError: heads (12) must be divisible by 5", out, io.StringIO())
+    )
     assert code == 0
     assert 'type = "ValueError"' in text
     (tmp_path / "new-card.toml").write_text(text, encoding="utf-8")
@@ -198,4 +200,54 @@ def test_a_new_card_begins_as_a_skeleton_that_the_check_knows_to_be_unfinished(t
 
 def test_a_message_without_words_makes_no_card() -> None:
     with pytest.raises(LmdiagError):
-        library_commands.new("17", io.StringIO())
+        library_commands.new("17", io.StringIO(), io.StringIO())
+
+
+LAYERWISE = "layerwise MLA connector is not supported yet"
+
+
+def test_a_new_card_says_what_the_catalogue_knows() -> None:
+    code, text = printed(lambda out: library_commands.new(f"ValueError: {LAYERWISE}", out, io.StringIO()))
+    assert code == 0
+    assert f'message = "{LAYERWISE}"' in text
+    assert "# Raised at, after the catalogue" in text
+    assert "vllm 0.11.1 and later: _init_lmcache_engine\n" in text
+
+
+def test_a_new_card_without_a_catalogue_is_made_and_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("lmdiag.match.library.shipped_directory", lambda: str(tmp_path))
+    out, err = io.StringIO(), io.StringIO()
+    assert library_commands.new(f"ValueError: {LAYERWISE}", out, err) == 0
+    assert LAYERWISE in out.getvalue()
+    assert "# Raised at" not in out.getvalue()
+    assert "no catalogue can be read there" in err.getvalue()
+
+
+def test_a_card_is_shown_with_the_places_of_the_catalogue() -> None:
+    show = library_commands.show
+    _, text = printed(lambda out: show("lmcache-mla-layerwise", [], "text", PLAIN, 100, out))
+    assert "lmcache/integration/vllm/vllm_adapter.py in init_lmcache_engine" in " ".join(text.split())
+    _, data = printed(lambda out: show("lmcache-mla-layerwise", [], "jsonl", PLAIN, 100, out))
+    places = json.loads(data)["raised_at"]
+    assert (places[0]["project"], places[0]["lines"]["0.14.0"]) == ("vllm", 508)
+
+
+def test_a_card_is_shown_without_a_catalogue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("lmdiag.match.library.shipped_directory", lambda: str(tmp_path))
+    code, text = printed(lambda out: library_commands.show("lmcache-mla-layerwise", [], "text", PLAIN, 100, out))
+    assert code == 0
+    assert "What to change" in text
+
+
+FOREIGN = "The checkpoint you are trying to load has model type `abc` but Transformers does not recognize this architecture. Update it."
+
+
+@pytest.mark.parametrize("style", ["text", "markdown", "jsonl"])
+def test_an_error_of_another_package_has_its_name_and_no_file(style: str) -> None:
+    code, text = explain(f"ValueError: {FOREIGN}", [], style)
+    assert code == 0
+    if style == "jsonl":
+        place = json.loads(text)["raised_at"]
+        assert (place["project"], place["file"], place["told_by"]) == ("transformers", None, "words")
+    else:
+        assert " ".join(text.replace("*", "").replace(":", "").split()).count("Raised by transformers") == 1

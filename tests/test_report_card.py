@@ -34,6 +34,11 @@ def test_a_site_that_is_gone_says_until_when() -> None:
     assert "(vLLM 0.11.0 to 0.26.2)" in " ".join(show(CARD._replace(raised_at=(site,))).split())
 
 
+def test_a_site_of_no_known_line_has_its_place_only() -> None:
+    site = CARD.raised_at[0]._replace(project="transformers", file="transformers/a.py", lines=())
+    assert "- transformers/a.py in _init_lmcache_engine\n" in show(CARD._replace(raised_at=(site,)))
+
+
 def test_a_small_card_has_no_empty_sections() -> None:
     bare = CARD._replace(
         situations=(), example_before="", example_after="", verify="", related=(), references=(), raised_at=()

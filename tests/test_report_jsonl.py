@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from report_samples import HIDDEN, MATCHED, REQUEST, SUMMARY, UNMATCHED
 
-from lmdiag.model import Facts, Incident, Summary
+from lmdiag.model import Facts, Incident, RaisedAt, Rewording, SourceLine, Summary
 from lmdiag.report.jsonl import dumps, incident_object, summary_object
 from lmdiag.report.schema import json_schema
 
@@ -55,6 +55,28 @@ def test_the_summary_has_every_count() -> None:
 @pytest.mark.parametrize("incident", INCIDENTS)
 def test_incidents_validate(incident: Incident) -> None:
     VALIDATOR.validate(json.loads(dumps(incident_object(incident))))
+
+
+SITES = {
+    "with a history": RaisedAt(
+        "vllm", "0.26.0", "vllm/a.py", 5, "f", "https://example.org", "catalog", "3f5940884c", "probable", "0.11.1", "0.29.0",
+        SourceLine("0.29.0", "vllm/b.py", 7, "g", None), Rewording("0.30.0", "ab", "no {x}"), "the log says 0.34.0", "0.14.0",
+    ),
+    "of a package": RaisedAt("transformers", None, None, None, None, None, "words"),
+    "of a card": RaisedAt("vllm", None, "vllm/a.py", None, "f", None, "card"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("site", SITES.values(), ids=SITES)
+def test_raise_sites_validate_and_become_objects(site: RaisedAt) -> None:
+    line = json.loads(dumps(incident_object(MATCHED._replace(raised_at=site))))
+    VALIDATOR.validate(line)
+    got = line["raised_at"]
+    assert list(got) == list(RaisedAt._fields)
+    assert got["now"] == (site.now._asdict() if site.now else None)
+    assert got["reworded"] == (site.reworded._asdict() if site.reworded else None)
+    for key, wrong in {"told_by": "guess", "confidence": "exact", "now": {"version": "1"}, "by_line": 5}.items():
+        assert not VALIDATOR.is_valid(line | {"raised_at": got | {key: wrong}})
 
 
 @pytest.mark.parametrize("summary", [SUMMARY, Summary()])

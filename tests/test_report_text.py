@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 import pytest
-from report_samples import CARD, FACTS, HIDDEN, MATCHED, REQUEST, SUMMARY, UNMATCHED, URL, cards, with_message
+from report_samples import ADAPTER, CARD, FACTS, HIDDEN, MATCHED, REQUEST, SUMMARY, UNMATCHED, URL, cards, with_message
 
-from lmdiag.model import Advice, Incident, Summary, Symptom
+from lmdiag.model import Advice, Incident, RaisedAt, SourceLine, Summary, Symptom
 from lmdiag.report.text import print_report, wants_color
 
 EVERYTHING = [REQUEST, UNMATCHED, MATCHED, HIDDEN]
@@ -53,6 +53,23 @@ def test_where_and_how_often() -> None:
     assert "vllm_v1_adapter.py:508" in text
     assert "in _init_lmcache_engine (vLLM 0.26.0)" in text
     assert f" {URL}\n" in text
+
+
+def test_the_history_of_the_raise_site() -> None:
+    now = SourceLine("0.34.0", ADAPTER, 510, "_init_lmcache_engine", None)
+    why = "the log says vllm 0.26.0, but this message is only in 0.30.0 to 0.34.0"
+    assert MATCHED.raised_at is not None
+    site = MATCHED.raised_at._replace(since="0.11.1", now=now, contradiction=why)
+    text = show(MATCHED._replace(raised_at=site), width=120)
+    assert "\n  In releases    0.11.1 to 0.34.0, there on line 510\n" in text
+    assert f"\n  Contradiction  {why}\n" in text
+
+
+def test_an_error_of_another_package_has_no_place() -> None:
+    site = RaisedAt("transformers", None, None, None, None, None, "words")
+    text = show(UNMATCHED._replace(raised_at=site))
+    assert "  Raised by  transformers\n" in text
+    assert "None" not in text
 
 
 def test_changes_are_lines_to_copy() -> None:

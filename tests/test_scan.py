@@ -4,6 +4,8 @@ import gzip
 import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from test_match_cards import GOOD
 
 from lmdiag.config import ScanConfig
 from lmdiag.errors import UsageError
+from lmdiag.match.pack import shipped_directory
 from lmdiag.read.paths import Input
 from lmdiag.report.schema import json_schema
 from lmdiag.scan import scan, with_rotated
@@ -202,3 +205,66 @@ def test_a_card_directory_that_does_not_exist_is_a_usage_error(tmp_path: Path) -
 def test_a_files_name_reaches_no_terminal_raw(tmp_path: Path) -> None:
     _, _, problems = run(str(tmp_path / "a\x1b[31m.log"))
     assert "\x1b" not in problems
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The place of the shipped catalogue, empty."""
+    monkeypatch.setattr("lmdiag.match.library.shipped_directory", lambda: str(tmp_path / "shipped"))
+    (tmp_path / "shipped" / "catalog").mkdir(parents=True)
+    return tmp_path / "shipped" / "catalog" / "catalog.bin"
+
+
+CATALOGUES = {
+    "missing": (None, "no catalogue can be read there"),
+    "no catalogue": (b"rubbish", "the catalogue is damaged"),
+    "another format": (b"lmdiag-catalog 99 5\n12345", "not a catalogue of format"),
+    "empty": (b"", "the catalogue is damaged"),
+}
+
+
+@pytest.mark.parametrize(("data", "why"), CATALOGUES.values(), ids=CATALOGUES)
+def test_a_catalogue_that_cannot_be_read_is_told_once_and_hides_nothing(
+    tmp_path: Path, catalogue: Path, data: bytes | None, why: str
+) -> None:
+    if data is not None:
+        catalogue.write_bytes(data)
+    paths = [write(tmp_path / f"{name}.log", FAILED) for name in "abc"]
+    code, out, err = run(*paths)
+    assert (code, err.count("\n")) == (1, 1)
+    assert out.count("serde a of 3 is not naive") >= 3
+    assert why in err
+
+
+def test_a_catalogue_that_is_damaged_inside_is_told_once_and_hides_nothing(tmp_path: Path, catalogue: Path) -> None:
+    shipped = Path(shipped_directory(), "catalog", "catalog.bin").read_bytes()
+    head = shipped.index(b"\n") + 1 + int(shipped.split(b"\n", 1)[0].split()[-1])
+    catalogue.write_bytes(shipped[:head] + bytes(len(shipped) - head))
+    paths = [write(tmp_path / f"{name}.log", FAILED) for name in "abc"]
+    code, incidents, _ = objects(*paths)
+    assert (code, len(incidents)) == (1, 3)
+    err = run(*paths)[2]
+    assert err.count("\n") == 1
+    assert "the catalogue is damaged" in err
+
+
+def test_a_healthy_log_is_not_told_of_a_damaged_catalogue(tmp_path: Path, catalogue: Path) -> None:
+    catalogue.write_bytes(b"rubbish")
+    code, _, err = run(write(tmp_path / "server.log", HEALTHY))
+    assert (code, err) == (0, "")
+
+
+UNUSED = ("lmdiag.catalog", "lmdiag.match.catalog", "lmdiag.match.raise_sites", "lmdiag.match.foreign", "lmdiag.diagnose.raised")
+SCRIPT = f"""
+import sys
+from lmdiag.cli import main
+code = main(["scan", *sys.argv[1:]])
+print(code, *(name for name in {UNUSED} if name in sys.modules))
+"""
+
+
+@pytest.mark.parametrize(("log", "last"), [(HEALTHY, "0"), (FAILED, f"1 {' '.join(UNUSED[1:])}")], ids=["healthy", "failed"])
+def test_a_healthy_log_costs_no_catalogue(tmp_path: Path, log: str, last: str) -> None:
+    path = write(tmp_path / "server.log", log)
+    done = subprocess.run([sys.executable, "-c", SCRIPT, path], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == last

@@ -178,8 +178,8 @@ class Package:
         for base in map(dotted, found.node.bases):
             if base and not (found.module is module and base == name):
                 above = self.error_class(found.module, base)
-                bases += [item for item in (*above.bases, above.name) if item not in bases]
-        return ErrorClass(found.node.name, tuple(bases))
+                bases += [*above.bases, above.name]
+        return ErrorClass(found.node.name, tuple(dict.fromkeys(bases)))
 
 
 def _own(module: Module, name: str) -> ast.ClassDef | Function | ast.expr | None:

@@ -6,7 +6,7 @@ import re
 
 from lmdiag.diagnose.cards import Cards
 from lmdiag.match.foreign import raised_by
-from lmdiag.match.history import contradiction, link, newest, rewording, source_line, span
+from lmdiag.match.history import contradiction, link, newest, releases_by_line, rewording, source_line, span, spans
 from lmdiag.match.packages import Located, frame_is_hidden, raising_frame
 from lmdiag.match.raise_sites import CANDIDATE, CERTAIN, SiteMatch, agrees
 from lmdiag.match.versions import release_name, version_key
@@ -64,6 +64,9 @@ def _unframed(match: SiteMatch, versions: dict[str, str | None]) -> RaisedAt:
 
 
 def _with_history(at: RaisedAt, match: SiteMatch, frame: Located | None) -> RaisedAt:
+    if frame and at.version is None and (releases := releases_by_line(match, frame)):
+        url = link(at.project, releases[-1], frame.path, frame.line)
+        at = at._replace(by_line=spans(releases, match.site.releases), url=url)
     since, until = span(match.row, at.project)
     now = newest(match.row, match.site)
     return at._replace(

@@ -114,10 +114,11 @@ class Catalog:
             self.versions: dict[str, list[str]] = head["versions"]
             self._parts: dict[str, list[int]] = head["parts"]
             self._blocks: list[list[int]] = head["blocks"]
-            if self._start + max(map(sum, (*self._parts.values(), *self._blocks))) != len(data):
-                raise ValueError("it is cut off")
+            end = self._start + max(map(sum, (*self._parts.values(), *self._blocks)))
         except (ValueError, KeyError, TypeError) as error:
             raise _damaged(path, error) from None
+        if end != len(data):
+            raise _damaged(path, "it is cut off")
         self._projects = list(self.versions)
         self._numbers = {name: {version: n for n, version in enumerate(found)} for name, found in self.versions.items()}
         self._unpacked: dict[int, list[Any]] = {}
@@ -203,7 +204,7 @@ class Catalog:
         return found[0] if len(found) == 1 else None
 
 
-def _damaged(path: str, error: Exception) -> CatalogError:
+def _damaged(path: str, error: object) -> CatalogError:
     return CatalogError(
         f"{path}: the catalogue is damaged ({error}); raise sites are left out until it is restored or built again"
     )

@@ -29,7 +29,7 @@ def changes(catalog: Catalog, project: str, old: int, new: int) -> list[Change]:
     found = list(filter(None, (_change(row, project, old, new) for row in map(catalog.row, range(len(catalog.texts))))))
     by_number = {change.row.number: change for change in found}
     successors = {
-        number: number_of_new for number in by_number if (number_of_new := _successor(catalog, number, by_number))
+        number: newer for number in by_number if (newer := _successor(catalog, number, by_number)) is not None
     }
     result = []
     for change in found:

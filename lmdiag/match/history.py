@@ -83,6 +83,20 @@ def contradiction(match: SiteMatch, frame: Located | None, version: str | None) 
     return f"the log says {stated}, but line {frame.line} of {frame.path} {whose}: a patched or mixed installation"
 
 
+def releases_by_line(match: SiteMatch, frame: Located) -> list[str]:
+    """Return the releases that raise the message on the line of the frame: what ran, where the log does not say."""
+    site, same = match.site, match.row.sites
+    here = [item for item in same if (item.project, item.file, item.function) == (site.project, frame.path, frame.function)]
+    if site.how != "raise":
+        return []
+    return [name for number, name in enumerate(site.releases) if any(frame.line in item.lines_in(number) for item in here)]
+
+
+def spans(names: Sequence[str], releases: Sequence[str]) -> str:
+    """Write releases as `0.11.2 to 0.12.0, 0.14.1`."""
+    return _spans([releases.index(name) for name in names], releases)
+
+
 def _not_yet(match: SiteMatch, version: str | None) -> str | None:
     """A build between releases may have a message before the next release does, but not long before."""
     before = release_before(version, match.site.releases)

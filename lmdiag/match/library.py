@@ -81,7 +81,9 @@ class Library:
             except CatalogError as error:
                 self._drop(sites, error)
                 continue
-            if found and (best is None or found.rank >= best.rank):
+            if found and (
+                best is None or found.rank[:-1] >= best.rank[:-1]
+            ):  # the last is a number of its own releases
                 best = found
         return best
 

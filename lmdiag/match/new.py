@@ -85,10 +85,11 @@ def _comments(rows: Sequence[CatalogRow]) -> Iterator[str]:
     yield "# Raised at, after the catalogue; read the check, its callers, and the releases in which it changed:"
     for row in rows:
         for site in row.sites:
-            until = "" if site.last == len(site.releases) - 1 else f" to {site.releases[site.last]}"
-            line = site.lines_in(site.last)[0]
-            yield f"#   {row.id} {site.project} {site.releases[site.first]}{until or ' and later'}: {site.function}"
-            yield f"#     {link(site.project, site.releases[site.last], site.file, line) or site.file}"
+            first, last = site.releases[site.first], site.releases[site.last]
+            until = "" if first == last else f" to {last}"
+            when = f"{first} and later" if site.last == len(site.releases) - 1 else f"{first}{until}"
+            yield f"#   {row.id} {site.project} {when}: {site.function}"
+            yield f"#     {link(site.project, last, site.file, site.lines_in(site.last)[0]) or site.file}"
 
 
 def _template(text: str) -> str:

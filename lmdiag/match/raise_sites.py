@@ -113,8 +113,9 @@ class RaiseSites:
             found = self._whole(numbers, text + " ")
         if not found:
             found = [hit for number in numbers if (hit := self._inside(number, text))]
-        if not found and (truncated or text.endswith(("...", "…"))):
-            found = list(self._cut(text.rstrip(".… ")))
+            if truncated or text.endswith(("...", "…")):
+                cut = list(self._cut(text.rstrip(".… ")))
+                found = max(found, cut, key=lambda hits: max((hit.length for hit in hits), default=0))
         return found
 
     def _candidates(self, text: str) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _RELEASE = re.compile(r"v?(\d+(?:\.\d+)*)(?:\.post(\d+))?")
 
@@ -15,6 +16,7 @@ def version_key(version: str) -> tuple[int, ...]:
     return (*map(int, hit.group(1).split(".")), *([int(hit.group(2))] if hit.group(2) else []))
 
 
+@cache
 def release_order(version: str) -> tuple[tuple[int, ...], bool, str]:
     """Return what versions are sorted by: their numbers, a build before its release, and no two are alike."""
     return version_key(version), _RELEASE.fullmatch(version) is not None, version

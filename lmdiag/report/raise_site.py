@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lmdiag.match.versions import release_name
 from lmdiag.report.control import clip
 from lmdiag.report.layout import Block, Span
 from lmdiag.report.sections import field
@@ -11,7 +12,7 @@ from lmdiag.report.sections import field
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lmdiag.model import RaisedAt
+    from lmdiag.model import RaisedAt, SourceLine
 
 PROJECTS = {"vllm": "vLLM", "lmcache": "LMCache", "python": "Python"}
 """Projects whose name is written otherwise than their package."""
@@ -30,6 +31,8 @@ def raise_site(site: RaisedAt) -> list[Block]:
         blocks.append(field("", Span(site.url, "url")))
     if site.since:
         blocks.append(field("In releases", *_releases(site)))
+    if site.now and site.now.url and not site.url:  # no line is known for what ran: the newest is the next best
+        blocks.append(field("", Span(site.now.url, "url")))
     if site.contradiction:
         blocks.append(field("Contradiction", Span(site.contradiction, "warning")))
     return blocks
@@ -40,21 +43,32 @@ def _place(site: RaisedAt, project: str) -> Iterator[Span]:
     if site.function:
         yield Span(" in ")
         yield Span(site.function, "raw")
-    yield Span(f" ({project} {site.version or ''}".rstrip() + ")", "dim")
+    by_line = f"; the line is that of {site.by_line}" if site.by_line else ""
+    yield Span(f" ({project} {site.version or ''}".rstrip() + f"{by_line})", "dim")
 
 
 def _releases(site: RaisedAt) -> Iterator[Span]:
-    """`0.11.1 to 0.33.0, there on line 510`, or `0.11.1 to 0.29.0, gone since; reworded in 0.30.0: …`."""
+    """`0.11.1 to 0.33.0, there on line 510`, `only 0.33.0, gone since`, or `0.11.1 to 0.29.0; reworded in 0.30.0: …`."""
     now = site.now
-    last = site.until or (now.version if now else site.version)
-    yield Span(f"{site.since} to {last}" if last and last != site.since else f"{site.since}")
-    if site.until:
-        yield Span(", gone since")
-    elif now and now.file == site.file:
-        yield Span(f", there on line {now.line}")
-    elif now:
-        yield Span(", there at ")
-        yield Span(f"{now.file}:{now.line}", "raw")
+    # Without `now`, what ran is the newest release or a build of it.
+    last = site.until or (now.version if now else release_name(site.version or ""))
+    if last and last != site.since:
+        yield Span(f"{site.since} to {last}", "raw")
+    else:
+        yield Span("only " if site.until else "new in ")
+        yield Span(f"{site.since}", "raw")
     if site.reworded:
         yield Span(f"; reworded in {site.reworded.version}: ")
-        yield Span(clip(site.reworded.message, _REWORDED_LIMIT), "raw")
+        yield Span(clip(site.reworded.message, _REWORDED_LIMIT), "log")
+    elif site.until:
+        yield Span(", gone since")
+    elif now:
+        yield from _now(now, site)
+
+
+def _now(now: SourceLine, site: RaisedAt) -> Iterator[Span]:
+    if now.file == site.file:
+        yield Span(f", there on line {now.line}")
+    else:
+        yield Span(", there at ")
+        yield Span(f"{now.file}:{now.line}", "raw")

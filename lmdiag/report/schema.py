@@ -114,6 +114,7 @@ def _raised_at() -> Schema:
         "now": _described(_maybe_ref("source_line"), "Where the newest release raises it, if on another line."),
         "reworded": _maybe_ref("rewording"),
         "contradiction": _described(_MAYBE, "Why the stated version cannot be the one that ran."),
+        "by_line": _described(_MAYBE, "The releases whose line this is, where the log states no version."),
     }
     return _closed({**keys, "url": _MAYBE, **catalog})
 

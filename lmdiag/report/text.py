@@ -53,7 +53,7 @@ def print_report(
 
 def print_blocks(blocks: Sequence[Block], *, file: TextIO, color: bool | None, width: int | None) -> None:
     """Write blocks to `file`, in colour or plain; plain does not import rich, which costs five interpreter starts."""
-    columns = max(_NARROWEST, width if width is not None else _width_of(file))
+    columns = max(_NARROWEST, width if width is not None else width_of(file))
     if color if color is not None else wants_color(file):
         _print_rich(blocks, file, columns)
     else:
@@ -87,7 +87,7 @@ def _print_rich(blocks: Sequence[Block], file: TextIO, width: int) -> None:
         console.print(text, soft_wrap=True)
 
 
-def _width_of(file: TextIO) -> int:
+def width_of(file: TextIO) -> int:
     """Ask for the terminal's columns; `COLUMNS` overrides them (POSIX, "Environment Variables")."""
     if not file.isatty():
         return TICKET_WIDTH

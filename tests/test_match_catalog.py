@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from catalog_samples import MODEL, catalog_of, read_all, row_of, rows_in, rows_of_releases, site
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmdiag.catalog.encode import encode
+from lmdiag.errors import CatalogError
+from lmdiag.match.catalog import Catalog, key_id, read_catalog
+
+HISTORY = {
+    "vllm 0.9.0": [site("value {a} is bad", line=10), site("{error}", name="wrap", line=44), site("set {{x}} to {y}\n  or {} z")],
+    "vllm 0.10.0": [site("value {a} is bad", line=12), site("value {a} is very bad", file="vllm/b.py")],
+    "lmcache 0.3.0": [site("value {other} is bad", file="lmcache/c.py", how="assert", validator=True)],
+}
+DATA = encode(rows_of_releases(HISTORY))
+
+
+def test_a_row_tells_where_its_message_is_raised() -> None:
+    row = row_of(Catalog(DATA, "x"), "value {a} is bad")
+    mine, other = row.sites
+    assert (mine.project, mine.file, mine.qualname, mine.function) == ("vllm", MODEL, "ModelConfig.check", "check")
+    assert (mine.how, mine.validator, list(mine.releases)) == ("raise", False, ["0.9.0", "0.10.0"])
+    assert [mine.lines_in(number) for number in range(3)] == [(10,), (12,), ()]
+    assert (other.project, other.how, other.validator) == ("lmcache", "assert", True)
+    assert row.names == ("a",)
+
+
+def test_a_template_is_that_of_a_card() -> None:
+    templates = {row.template for row in rows_in(Catalog(DATA, "x"))}
+    assert templates == {"value {a} is bad", "", "set {{x}} to {y} or {_} z", "value {a} is very bad"}
+
+
+def test_ids_are_those_of_the_words_alone() -> None:
+    one = row_of(catalog_of({"vllm 0.9.0": [site("abc {x} def")]}), "abc {x} def")
+    two = row_of(catalog_of({"lmcache 0.3.0": [site("other"), site("abc\n {y}  def", file="lmcache/a.py")]}), "abc {y} def")
+    assert one.id == two.id == key_id("abc \0 def")
+    assert len(one.id) == 10
+    assert int(one.id, 16) >= 0
+
+
+def test_a_row_is_found_by_the_beginning_of_its_id() -> None:
+    catalog = Catalog(DATA, "x")
+    row = row_of(catalog, "value {a} is very bad")
+    assert catalog.number_of(row.id) == catalog.number_of(row.id[:6]) == row.number
+    assert catalog.number_of("") is None
+    assert catalog.number_of("zz") is None
+
+
+VERSIONS = {
+    "0.10.0": 1, "v0.10.0": 1, "0.10.0+cu129": 1, "0.10.0-g3e11e108": 1, "0.10.0rc1": None, "0.10.1.dev4+g1": None,
+    "0.11.0": None, "": None, None: None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "number"), VERSIONS.items())
+def test_the_release_that_a_build_is_of(version: str | None, number: int | None) -> None:
+    assert Catalog(DATA, "x").release_of("vllm", version) == number
+
+
+def test_a_project_that_it_does_not_know_has_no_release() -> None:
+    assert Catalog(DATA, "x").release_of("torch", "0.10.0") is None
+
+
+def test_the_rows_of_a_file_are_among_those_that_are_yielded() -> None:
+    many = [site(f"message {n} of many", file=f"vllm/f{n % 7}.py", line=n + 1) for n in range(400)]
+    catalog = catalog_of({"vllm 0.9.0": many})
+    for file in range(7):
+        found = [row.template for row in catalog.rows_of_file(f"vllm/f{file}.py")]
+        assert {f"message {n} of many" for n in range(400) if n % 7 == file} <= set(found)
+        assert len(found) < 400
+    assert list(catalog.rows_of_file("vllm/none.py")) == []
+
+
+@given(st.lists(st.integers(0, 1599), max_size=60))
+def test_rows_stay_the_same_however_many_are_read(numbers: list[int]) -> None:
+    for number in (*numbers, 0, *numbers):
+        assert MANY.row(number).key == MANY.texts[number]
+        assert MANY.row(number).number == number
+
+
+MANY = catalog_of({"vllm 0.9.0": [site(f"m{n:04} of many", line=n + 1) for n in range(1600)]})
+
+
+def test_more_rows_than_are_kept_unpacked() -> None:
+    rows = rows_in(MANY)
+    assert [row.sites[0].lines_in(0)[0] for row in rows] == list(range(1, 1601))
+    assert rows_in(MANY) == rows
+
+
+# -- files that are no catalogue, or half of one ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [*range(90), *range(90, len(DATA), 7), len(DATA) - 1])
+def test_every_beginning_of_a_file_is_refused(length: int) -> None:
+    with pytest.raises(CatalogError):
+        Catalog(DATA[:length], "x")
+
+
+def test_what_goes_on_behind_its_end_is_refused() -> None:
+    with pytest.raises(CatalogError, match="damaged"):
+        Catalog(DATA + b"x", "x")
+
+
+@given(st.lists(st.tuples(st.integers(0, len(DATA) - 1), st.integers(1, 255)), min_size=1, max_size=4))
+def test_flipped_bytes_are_noticed_or_harmless(flips: list[tuple[int, int]]) -> None:
+    data = bytearray(DATA)
+    for index, bits in flips:
+        data[index] ^= bits
+    with contextlib.suppress(CatalogError):
+        read_all(Catalog(bytes(data), "x"))
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", b"lmdiag-catalog 1 ", b"lmdiag-catalog 1 20\n", b"lmdiag-catalog 1 -3\n"]))
+def test_any_bytes_are_refused(data: bytes, head: bytes) -> None:
+    with pytest.raises(CatalogError):
+        Catalog(head + data, "x")
+
+
+def test_a_file_of_another_format_says_how_to_make_one() -> None:
+    with pytest.raises(CatalogError, match="lmdiag catalog build"):
+        Catalog(DATA.replace(b"lmdiag-catalog 1 ", b"lmdiag-catalog 2 ", 1), "x")
+
+
+def damaged_blocks() -> bytes:
+    data = bytearray(DATA)
+    data[-3:] = b"abc"
+    return bytes(data)
+
+
+PARTS: dict[str, Callable[[Catalog], object]] = {
+    "a row": lambda catalog: catalog.row(0),
+    "a file": lambda catalog: list(catalog.rows_of_file(MODEL)),
+}
+
+
+@pytest.mark.parametrize("ask", PARTS.values(), ids=PARTS)
+def test_a_damaged_part_is_noticed_when_it_is_asked_for(ask: Callable[[Catalog], object]) -> None:
+    catalog = Catalog(damaged_blocks(), "here/catalog.bin")
+    assert len(catalog.texts) == 4
+    for _ in range(2):
+        with pytest.raises(CatalogError, match=r"here/catalog.bin: the catalogue is damaged"):
+            ask(catalog)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.bin", tmp_path):
+        with pytest.raises(CatalogError, match="no catalogue can be read"):
+            read_catalog(str(path))
+    (tmp_path / "catalog.bin").write_bytes(DATA)
+    assert len(read_catalog(str(tmp_path / "catalog.bin")).texts) == 4
