@@ -62,6 +62,24 @@ def test_white_space_is_folded(case: Case, blank: str) -> None:
     assert numbers(index, message) == [0]
 
 
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("no model {name} found on the hub", "no model  found on the hub"),
+        ("cannot load {a} from {b} or {c}", "cannot load  from  or "),
+        ("loading the adapter failed: {error}", "loading the adapter failed: "),
+        ("model {name} was not found in {place}", "model was not found in hub"),
+    ],
+)
+def test_an_empty_value_takes_a_blank_with_it(template: str, message: str) -> None:
+    assert numbers(index_of({"vllm 0.1.0": [site(template)]}), message) == [0]
+
+
+def test_a_blank_is_shared_only_where_nothing_else_fits() -> None:
+    index = index_of({"vllm 0.1.0": [site("the key {name} is missing"), site("the key is missing")]})
+    assert find(index, "the key is missing").row.template == "the key is missing"
+
+
 LONG = "The requested number of tokens {asked} is larger than the limit {limit} of this model"
 MULTI = "Unsupported kernel block size {size} for attention\n{detail}\nUse one of {sizes}"
 INDEX = index_of(

@@ -9,9 +9,12 @@ from difflib import SequenceMatcher
 
 from lmdiag.catalog.rows import Row, Rows
 from lmdiag.match.catalog_format import HOLE, OPAQUE
+from lmdiag.match.raise_sites import fits
 
 LEAST_ALIKE = 0.7
 """Share of equal characters, after difflib: two messages of the same function that are less alike are two errors."""
+
+_LEAST_LITERAL = 20
 
 
 def rewordings(rows: Rows, versions: dict[str, list[str]]) -> list[tuple[str, str]]:
@@ -64,6 +67,9 @@ def _spots(row: Row, project: str) -> frozenset[str]:
 
 
 def _ratio(old: str, new: str) -> float:
+    literals = new.split(HOLE)
+    if fits(literals, old.replace(HOLE, "x")) and len("".join(literals)) > _LEAST_LITERAL:
+        return 1.0  # what was spelled out is put together now
     matcher = SequenceMatcher(None, old.replace(HOLE, "\uffff"), new.replace(HOLE, "\uffff"), autojunk=False)
     quick = min(matcher.real_quick_ratio(), matcher.quick_ratio())
     return matcher.ratio() if quick > LEAST_ALIKE else 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -28,21 +28,21 @@ class Index:
     def releases(self, project: str) -> dict[str, str]:
         """Return the final releases of a project, oldest first: version -> address of its best file.
 
-        The source distribution is preferred; a release without one has its wheel (the smallest, since any will do).
-        Raises InputError if the index has none.
+        The source distribution is preferred; a release without one has a wheel that pip would install here. A release
+        that was withdrawn later (yanked) counts: there are nodes that run it. Raises InputError if the index has none.
         """
-        best: dict[Any, tuple[bool, int, str]] = {}
+        best: dict[Any, tuple[bool, str]] = {}
         for candidate in self._finder.find_all_candidates(project):
             version, link = candidate.version, candidate.link
-            if version.is_prerelease or link.is_yanked:
+            if version.is_prerelease:
                 continue
-            rank = (not link.filename.endswith(_SOURCES), link.filename.count("."), link.url_without_fragment)
+            rank = (not link.filename.endswith(_SOURCES), link.url_without_fragment)
             best[version] = min(best.get(version, rank), rank)
         if not best:
             raise InputError(
                 f"the package index has no release of {project!r} (`pip index versions {project}` asks it too)"
             )
-        return {str(version): best[version][2] for version in sorted(best)}
+        return {str(version): best[version][1] for version in sorted(best)}
 
     def fetch(self, address: str, directory: Path) -> Path:
         """Fetch a file into a directory. Raises InputError if it does not arrive whole."""
@@ -69,20 +69,20 @@ class Index:
 
 
 @contextmanager
-def open_index(*, wheels: bool = True) -> Iterator[Index]:
-    """Open pip's index. Wheels of any platform count, since only their Python files are read.
+def open_index() -> Iterator[Index]:
+    """Open pip's index, for any version of Python: nothing is installed.
 
     Raises InputError if this Python has no pip, or one whose insides are different.
     """
-    try:
-        commands = importlib.import_module("pip._internal.commands")
-        command = commands.create_command("download")
-        with command.main_context():
-            arguments = ["--no-deps", *([] if wheels else ["--no-binary", ":all:"])]
-            options, _ = command.parse_args(arguments)
+    with ExitStack() as stack:
+        try:
+            commands = importlib.import_module("pip._internal.commands")
+            command = commands.create_command("download")
+            stack.enter_context(command.main_context())
+            options, _ = command.parse_args(["--no-deps"])
             session = command.get_default_session(options)
             finder = command._build_package_finder(options, session, ignore_requires_python=True)  # noqa: SLF001
-            yield Index(finder, session)
-    except (ImportError, AttributeError, TypeError) as error:
-        hand = "fetch the archives by hand and name them: lmdiag catalog build vllm-0.26.0.tar.gz"
-        raise InputError(f"pip's finder cannot be used here ({error}); {hand}") from error
+        except (ImportError, AttributeError, TypeError) as error:
+            hand = "fetch the archives by hand and name them: lmdiag catalog build vllm-0.26.0.tar.gz"
+            raise InputError(f"pip's finder cannot be used here ({error}); {hand}") from error
+        yield Index(finder, session)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from lmdiag.catalog.exceptions import message_of
 from lmdiag.catalog.messages import Built, Caught, Context, callee_of, read
 from lmdiag.catalog.modules import ErrorClass, Function, Module, Package
-from lmdiag.catalog.texts import EMPTY, Text, Texts, dotted, hole, name_of, unique
-from lmdiag.catalog.walker import Walker, is_error, returned
+from lmdiag.catalog.scopes import Callers, ModuleWalk, Parameter, own_expressions, parameters
+from lmdiag.catalog.texts import EMPTY, Text, Texts, dotted, hole, is_hole, name_of, unique
+from lmdiag.catalog.walker import is_error, returned
 
 _ERROR_NAME = re.compile(r"(Error|Exception|Fault|Timeout|Exhausted|Unavailable)$")
 _PYDANTIC_HOOKS = ("__post_init__", "model_post_init")
@@ -65,36 +65,26 @@ def module_sites(package: Package, module: Module) -> list[Site]:
     return sorted(dict.fromkeys(collector.sites), key=lambda site: site.line)
 
 
-class _Collector:
+class _Collector(ModuleWalk):
     """Sees every statement of a module and notes what raises."""
 
     def __init__(self, package: Package, module: Module) -> None:
-        self.package, self.module = package, module
+        super().__init__(package, module)
         self.sites: list[Site] = []
-        self._stack: list[ast.ClassDef | Function] = []
+        self._handed: dict[int, Parameter] = {}
+        """Number of a site -> the parameter that is its whole message."""
 
     def walk(self) -> None:
-        """Walk the whole module."""
-        context = Context(self.package, self.module, None, {})
-        Walker(context, self).block(self.module.tree.body, {})
-
-    def on_class(self, node: ast.ClassDef, context: Context) -> None:
-        """Walk the body of a class."""
-        self._stack.append(node)
-        Walker(context._replace(owner=node, names={}), self).block(node.body, {})
-        self._stack.pop()
-
-    def on_function(self, node: Function, context: Context) -> None:
-        """Walk the body of a function; one inside of another sees the names around it."""
-        nested = bool(self._stack) and isinstance(self._stack[-1], Function)
-        names = dict(context.names) if nested else {}
-        arguments = node.args
-        for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
-            if item is not None:
-                names[item.arg] = None
-        self._stack.append(node)
-        Walker(context._replace(names=names), self).block(node.body, names)
-        self._stack.pop()
+        """Walk the module; once more for messages that functions get from their callers."""
+        super().walk()
+        if not self._handed:
+            return
+        callers = Callers(self.package, self.module, set(self._handed.values()))
+        callers.walk()
+        for number, parameter in self._handed.items():
+            site = self.sites[number]
+            texts = unique([*callers.found.get(parameter, ()), *site.texts])
+            self.sites[number] = site._replace(texts=tuple(texts))
 
     def on_statement(self, node: ast.stmt, context: Context) -> None:
         """Note what the statement raises, asserts or builds."""
@@ -104,7 +94,7 @@ class _Collector:
         if isinstance(node, ast.Assert):
             texts = read(node.msg, context) if node.msg is not None else [EMPTY]
             self._add(node.test, "AssertionError", texts, "assert")  # Python 3.11 shows the line of the test
-        for expression in _own_expressions(node):
+        for expression in own_expressions(node):
             self._built(expression, context)
 
     def _raise(self, node: ast.Raise, context: Context) -> None:
@@ -151,10 +141,12 @@ class _Collector:
 
     def _add(self, node: ast.stmt | ast.expr, name: str, texts: Texts, how: str, module: Module | None = None) -> None:
         error = self.package.error_class(module or self.module, name) if name else ErrorClass("", ())
+        if how == "raise" and (parameter := self._parameter(texts)):
+            self._handed[len(self.sites)] = parameter
         self.sites.append(
             Site(
                 self.module.path,
-                ".".join(item.name for item in self._stack) or "<module>",
+                ".".join(item.name for item in self.stack) or "<module>",
                 node.lineno,
                 error.name.rpartition(".")[2],
                 family_of(error),
@@ -164,13 +156,20 @@ class _Collector:
             )
         )
 
+    def _parameter(self, texts: Texts) -> Parameter | None:
+        """Return the parameter of the function around that is the whole message, if it is one."""
+        function = self.stack[-1] if self.stack else None
+        if len(texts) != 1 or not is_hole(texts[0]) or not isinstance(function, Function):
+            return None
+        return (function, texts[0][1]) if texts[0][1] in parameters(function) else None
+
     def _in_validator(self) -> bool:
-        function = next((item for item in reversed(self._stack) if isinstance(item, Function)), None)
+        function = next((item for item in reversed(self.stack) if isinstance(item, Function)), None)
         if function is None:
             return False
         if any("validator" in _decorator(item) for item in function.decorator_list):
             return True
-        classes = [item for item in self._stack if isinstance(item, ast.ClassDef)]
+        classes = [item for item in self.stack if isinstance(item, ast.ClassDef)]
         decorators = " ".join(_decorator(item) for owner in classes for item in owner.decorator_list)
         return function.name in _PYDANTIC_HOOKS and re.search(r"\bconfig\b|pydantic", decorators) is not None
 
@@ -181,15 +180,6 @@ def _decorator(node: ast.expr) -> str:
 
 def _alternatives(node: ast.expr | None) -> tuple[ast.expr | None, ...]:
     return (node.body, node.orelse) if isinstance(node, ast.IfExp) else (node,)
-
-
-def _own_expressions(node: ast.stmt) -> Iterator[ast.expr]:
-    """Yield the expressions of a statement without those of the statements inside of it."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.expr):
-            yield child
-        elif isinstance(child, ast.withitem):
-            yield child.context_expr
 
 
 def _call_of(error: ast.expr) -> ast.Call:

@@ -109,8 +109,8 @@ class RaiseSites:
         found = self._whole(numbers, text)
         if not found:
             found = self._first_line(numbers, fold(message.lstrip().partition("\n")[0]))
-        if not found and text[-1] in ":=":  # what followed was empty: `failed: {error}` of an error without a message
-            found = self._whole(numbers, text + " ")
+        if not found:  # a value was empty, and folding took a blank at its side: `failed: {error}`, `model {name} not found`
+            found = self._whole(numbers, text, slack=1) or self._whole(numbers, f"{text} ", slack=1)
         if not found:
             found = [hit for number in numbers if (hit := self._inside(number, text))]
             if truncated or text.endswith(("...", "…")):
@@ -133,12 +133,12 @@ class RaiseSites:
             self._known[number] = literals, _hit(number, _WHOLE, literals)
         return self._known[number]
 
-    def _whole(self, numbers: Sequence[int], text: str) -> list[Hit]:
+    def _whole(self, numbers: Sequence[int], text: str, slack: int = 0) -> list[Hit]:
         """The inner loop of every look-up: most candidates are refused by their first literal."""
         known, found = self._known, []
         for number in numbers:
             literals, hit = known[number] if number in known else self._pieces(number)
-            if text.startswith(literals[0]) and _fit(literals, text):
+            if text.startswith(literals[0]) and fits(literals, text, slack):
                 found.append(hit)
         return found
 
@@ -147,7 +147,7 @@ class RaiseSites:
         found = []
         for number in numbers:
             literals = self.catalog.texts[number].partition(LINE_BREAK)[0].split(HOLE)
-            if line and _fit(literals, line) and (hit := _hit(number, _FIRST_LINE, literals)).words:
+            if line and fits(literals, line) and (hit := _hit(number, _FIRST_LINE, literals)).words:
                 found.append(hit)
         return found
 
@@ -263,19 +263,22 @@ def _bounded(message: str) -> str:
     )
 
 
-def _fit(literals: list[str], text: str) -> bool:
-    """Whether a text is the literals with anything between: found leftmost, so nothing is tried twice."""
+def fits(literals: list[str], text: str, slack: int = 0) -> bool:
+    """Whether a text is the literals with anything between: found leftmost, so nothing is tried twice.
+
+    With `slack` 1 two literals may share a blank: nothing stood between them, and the text is folded.
+    """
     if not text.startswith(literals[0]) or not text.endswith(literals[-1]):
         return False
     start, end = len(literals[0]), len(text) - len(literals[-1])
     if len(literals) == 1:
         return end == 0
     for literal in literals[1:-1]:
-        start = text.find(literal, start, end)
+        start = text.find(literal, max(start - slack, 0) if literal.startswith(" ") else start, end)
         if start < 0:
             return False
         start += len(literal)
-    return start <= end
+    return start <= end + (slack if literals[-1].startswith(" ") else 0)
 
 
 def _hit(number: int, how: int, literals: list[str]) -> Hit:
