@@ -3,7 +3,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import os
+import random
 import tarfile
 import zipfile
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_a_missing_archive_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_truncated_archive_is_refused(tmp_path: Path) -> None:
-    files = {f"vllm/module_{number}.py": os.urandom(300).hex().encode() for number in range(9)}
+    files = {f"vllm/module_{number}.py": random.Random(number).randbytes(300).hex().encode() for number in range(9)}  # noqa: S311
     for path in (sdist(tmp_path, files), zipped(tmp_path, files, "vllm-0.26.0-py3-none-any.whl")):
         whole = path.read_bytes()
         for size in range(0, len(whole) - 8, 97):
@@ -103,7 +103,7 @@ def test_every_truncated_archive_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_damaged_archive_is_refused_or_read(tmp_path: Path) -> None:
-    files = {f"vllm/module_{number}.py": os.urandom(300).hex().encode() for number in range(5)}
+    files = {f"vllm/module_{number}.py": random.Random(number).randbytes(300).hex().encode() for number in range(5)}  # noqa: S311
     for path in (sdist(tmp_path, files), zipped(tmp_path, files, "vllm-0.26.0-py3-none-any.whl")):
         whole = path.read_bytes()
         for place in range(0, len(whole), 53):

@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from lmdiag.catalog import formats
+from lmdiag.catalog.environments import Built, Environment, Lines
 from lmdiag.catalog.modules import Function, Module, Package
 from lmdiag.catalog.texts import (
     EMPTY,
@@ -24,28 +25,6 @@ from lmdiag.catalog.texts import (
 MAX_DEPTH = 3
 """How deep calls of helpers are followed."""
 _MAX_REPEAT = 200
-
-
-class Built(NamedTuple):
-    """The value of a name that holds an exception which was built and not yet raised."""
-
-    errors: tuple[tuple[str, Texts], ...]
-    """Name of the class and message of each that it may be."""
-
-
-class Lines(NamedTuple):
-    """The value of a name that holds a list of texts."""
-
-    items: tuple[Texts, ...]
-
-
-class Caught(NamedTuple):
-    """The value of the name in `except … as name`."""
-
-
-Value = Texts | Built | Lines | Caught | Function | None
-Environment = dict[str, Value]
-"""What each local name may hold at one point of a function; None: unknown."""
 
 
 class Callee(NamedTuple):

@@ -6,8 +6,9 @@ import ast
 import re
 from typing import NamedTuple
 
+from lmdiag.catalog.environments import Built, Caught
 from lmdiag.catalog.exceptions import message_of
-from lmdiag.catalog.messages import Built, Caught, Context, callee_of, read
+from lmdiag.catalog.messages import Context, callee_of, read
 from lmdiag.catalog.modules import ErrorClass, Function, Module, Package
 from lmdiag.catalog.scopes import Callers, ModuleWalk, Parameter, own_expressions, parameters
 from lmdiag.catalog.texts import EMPTY, Text, Texts, dotted, hole, is_hole, name_of, unique

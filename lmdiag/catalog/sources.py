@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import lzma
 import re
@@ -23,6 +24,7 @@ _VERSION_LINE = re.compile(
 _METADATA_VERSION = re.compile(r"^Version: (\S+)", re.MULTILINE)
 # What the readers of archives raise: for a broken one, for one that is encrypted or packed in an unknown way.
 _BROKEN = (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)
+_CHUNK = 1 << 20
 PROJECTS = ("vllm", "lmcache")
 
 
@@ -66,13 +68,15 @@ def _wheel(path: Path, project: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _tarball(path: Path, project: str) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(path) as archive:
+    with gzip.open(path) as stream, tarfile.open(fileobj=stream) as archive:
         for member in archive:
             inner = member.name.partition("/")[2]  # the first directory is project-version
             if member.isfile() and inner.startswith(f"{project}/") and inner.endswith(".py"):
                 file = archive.extractfile(member)
                 assert file is not None
                 yield inner, file.read()
+        while stream.read(_CHUNK):  # to the end of the stream, whose checksum tells whether it is whole
+            pass
 
 
 def read_directory(root: Path, packages: tuple[str, ...] = ()) -> Iterator[Release]:

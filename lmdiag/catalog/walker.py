@@ -10,22 +10,12 @@ import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
+from lmdiag.catalog.environments import MAX_LINES, Built, Caught, Environment, Lines, Value, forget, join_ends
 from lmdiag.catalog.exceptions import message_of, super_message
-from lmdiag.catalog.messages import (
-    MAX_DEPTH,
-    Built,
-    Caught,
-    Context,
-    Environment,
-    Lines,
-    Value,
-    callee_of,
-    read,
-)
+from lmdiag.catalog.messages import MAX_DEPTH, Context, callee_of, read
 from lmdiag.catalog.modules import Function
 from lmdiag.catalog.texts import Texts, dotted, either, has_literal, hole, is_hole, name_of, unique
 
-_MAX_LINES = 12
 _WORDY = 5
 """Characters from which a text that a helper returns beside other values counts as a message."""
 
@@ -104,7 +94,7 @@ class Walker:
             mine = dict(names)
             if self.block(block, mine):
                 ends.append(mine)
-        _replace(names, ends)
+        join_ends(names, ends)
         return bool(ends)
 
     # -- the kinds of statements -----------------------------------------------------------------------------------
@@ -148,7 +138,7 @@ class Walker:
         if isinstance(more, ast.Tuple):
             value = Lines(tuple(read(item, self.at(names)) for item in more.elts))
         items = value.items if isinstance(value, Lines) else (hole(name_of(more)),)
-        return Lines((*lines.items, *items)[:_MAX_LINES])
+        return Lines((*lines.items, *items)[:MAX_LINES])
 
     def _expression(self, node: ast.Expr, names: Environment) -> bool:
         call = node.value
@@ -157,7 +147,7 @@ class Walker:
         holder = call.func.value
         if call.func.attr in ("append", "insert") and isinstance(holder, ast.Name) and call.args:
             value = names.get(holder.id)
-            if isinstance(value, Lines) and len(value.items) < _MAX_LINES:
+            if isinstance(value, Lines) and len(value.items) < MAX_LINES:
                 names[holder.id] = Lines((*value.items, read(call.args[-1], self.at(names))))
         elif call.func.attr == "extend" and isinstance(holder, ast.Name) and call.args:
             if isinstance(value := names.get(holder.id), Lines):
@@ -178,7 +168,7 @@ class Walker:
 
     def _for(self, node: ast.For | ast.AsyncFor, names: Environment) -> bool:
         inside = dict(names)
-        _forget(node.target, inside)
+        forget(node.target, inside)
         return self._loop(node.body, node.orelse, inside, names)
 
     def _while(self, node: ast.While, names: Environment) -> bool:
@@ -190,20 +180,20 @@ class Walker:
         self._exits.append([])
         if self.block(body, inside):
             ends.append(inside)
-        _replace(names, ends + self._exits.pop())
+        join_ends(names, ends + self._exits.pop())
         self.block(otherwise, names)
         return True
 
     def _with(self, node: ast.With | ast.AsyncWith, names: Environment) -> bool:
         for item in node.items:
             if item.optional_vars is not None:
-                _forget(item.optional_vars, names)
+                forget(item.optional_vars, names)
         return self.block(node.body, names)
 
     def _try(self, node: ast.Try | ast.TryStar, names: Environment) -> bool:
         before, ends = dict(names), list[Environment]()
         through = self.block(node.body, names)
-        _replace(before, [dict(before), dict(names)])  # the body may have stopped anywhere
+        join_ends(before, [dict(before), dict(names)])  # the body may have stopped anywhere
         if self.block(node.orelse, names) and through:
             ends.append(dict(names))
         for handler in node.handlers:
@@ -212,7 +202,7 @@ class Walker:
                 mine[handler.name] = Caught()
             if self.block(handler.body, mine):
                 ends.append(mine)
-        _replace(names, ends)
+        join_ends(names, ends)
         return self.block(node.finalbody, names) and bool(ends)
 
     def _match(self, node: ast.Match, names: Environment) -> bool:
@@ -235,7 +225,7 @@ class Walker:
             values = [_messages(item) for item in zip(*self._tuples(value, len(targets), names), strict=True)]
             values = values or [None] * len(targets)
         for target, each in zip(targets, values, strict=True):
-            _forget(target, names)
+            forget(target, names)
             if isinstance(target, ast.Name):
                 names[target.id] = each
 
@@ -254,7 +244,7 @@ class Walker:
         if isinstance(node, ast.Call) and is_error(node, context):
             return Built(((dotted(node.func), message_of(node, context)),))
         if isinstance(node, ast.List):
-            return Lines(tuple(read(item, context) for item in node.elts[:_MAX_LINES]))
+            return Lines(tuple(read(item, context) for item in node.elts[:MAX_LINES]))
         value = names.get(node.id) if isinstance(node, ast.Name) else None
         return value if isinstance(value, Built | Lines) else None
 
@@ -275,7 +265,7 @@ class Walker:
         if callee is None or not isinstance(callee.function, ast.FunctionDef):
             return None
         lines = returned(callee.function, context.inside(callee, node)).lines
-        return Lines(lines[:_MAX_LINES]) if lines else None
+        return Lines(lines[:MAX_LINES]) if lines else None
 
     _walks: ClassVar[Mapping[type[ast.stmt], Callable[..., bool]]] = {
         ast.Raise: _raise,
@@ -343,39 +333,3 @@ def _messages(alternatives: Iterable[Texts]) -> Value:
         if is_hole(text) or any(len(literal.strip()) > _WORDY for literal in text[::2])
     ]
     return either(found) if has_literal(found) else None
-
-
-def _forget(target: ast.expr, names: Environment) -> None:
-    """Note that names are given values which are not known."""
-    names.update({item.id: None for item in ast.walk(target) if isinstance(item, ast.Name)})
-
-
-def _replace(names: Environment, ends: Sequence[Environment]) -> None:
-    """Make the names what any of the ends of the branches leaves."""
-    if not ends:
-        return
-    joined = ends[0]
-    for other in ends[1:]:
-        joined = {
-            name: _join(name, joined, other) for name in (*joined, *(item for item in other if item not in joined))
-        }
-    names.clear()
-    names.update(joined)
-
-
-def _join(name: str, left: Environment, right: Environment) -> Value:
-    one, other = left.get(name), right.get(name)
-    if one is other or one == other:
-        return one
-    if isinstance(one, Built) and isinstance(other, Built):
-        return Built((*one.errors, *(item for item in other.errors if item not in one.errors)))
-    if isinstance(one, Built) or isinstance(other, Built):
-        return one if isinstance(one, Built) else other
-    if isinstance(one, list) and isinstance(other, list):
-        return either(one + other)
-    if isinstance(one, Lines) and isinstance(other, Lines):
-        return Lines((*one.items, *(item for item in other.items if item not in one.items))[:_MAX_LINES])
-    known, unknown_in = (one, right) if isinstance(one, list) else (other, left)
-    if isinstance(known, list) and name in unknown_in and unknown_in[name] is None:
-        return either([*hole(name), *known])
-    return one if isinstance(one, list | Lines) else other if other is not None else one

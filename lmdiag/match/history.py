@@ -86,10 +86,14 @@ def contradiction(match: SiteMatch, frame: Located | None, version: str | None) 
 def releases_by_line(match: SiteMatch, frame: Located) -> list[str]:
     """Return the releases that raise the message on the line of the frame: what ran, where the log does not say."""
     site, same = match.site, match.row.sites
-    here = [item for item in same if (item.project, item.file, item.function) == (site.project, frame.path, frame.function)]
+    here = [
+        item for item in same if (item.project, item.file, item.function) == (site.project, frame.path, frame.function)
+    ]
     if site.how != "raise":
         return []
-    return [name for number, name in enumerate(site.releases) if any(frame.line in item.lines_in(number) for item in here)]
+    return [
+        name for number, name in enumerate(site.releases) if any(frame.line in item.lines_in(number) for item in here)
+    ]
 
 
 def spans(names: Sequence[str], releases: Sequence[str]) -> str:

@@ -109,7 +109,9 @@ class RaiseSites:
         found = self._whole(numbers, text)
         if not found:
             found = self._first_line(numbers, fold(message.lstrip().partition("\n")[0]))
-        if not found:  # a value was empty, and folding took a blank at its side: `failed: {error}`, `model {name} not found`
+        if (
+            not found
+        ):  # a value was empty, and folding took a blank at its side: `failed: {error}`, `model {name} not found`
             found = self._whole(numbers, text, slack=1) or self._whole(numbers, f"{text} ", slack=1)
         if not found:
             found = [hit for number in numbers if (hit := self._inside(number, text))]
