@@ -37,7 +37,7 @@ def explain(
 
 
 def diagnose_text(message: str, library: Library) -> list[Incident]:
-    """Return the incidents of a pasted text; a bare message is taken for that of an exception if a card fits it."""
+    """Return the incidents of a pasted text; a bare message is that of an exception if a card or the catalogue knows it."""
     message = message[:_MAX_PASTED]
     found = _pipeline(message, library)
     if any(item.card for item in found):
@@ -45,6 +45,9 @@ def diagnose_text(message: str, library: Library) -> list[Incident]:
     if match := library.match(None, message, (), truncated=message.rstrip().endswith(("...", "…"))):
         types = library.card(match.card).rules[0].types or ("Exception",)
         return _pipeline(f"{types[0]}: {message.strip()}", library) or found
+    if not found and (site := library.raise_site(None, message, None, {})) and site.confidence != "candidate":
+        kind, _ = site.site.type_in(site.site.last)
+        return _pipeline(f"{kind or 'Exception'}: {message.strip()}", library)
     return found
 
 

@@ -245,6 +245,8 @@ class RaisedAt(NamedTuple):
     """Why the stated version cannot be the one that ran."""
     by_line: str | None = None
     """The releases whose line this is, where the log states no version."""
+    elsewhere: int = 0
+    """How many other functions raise the same message, where no frame tells which one it was."""
 
 
 class Root(NamedTuple):

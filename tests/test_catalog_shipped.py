@@ -25,7 +25,7 @@ from lmdiag.match.templates import Template, fold
 
 HERE = Path(shipped_directory()) / DIRECTORY
 _MAX_SIZE = 1_500_000
-_MAX_OPAQUE = 0.0125
+_MAX_OPAQUE = 0.01
 """Share of the ValueErrors without a word of their own: `raise ValueError(str(error))`."""
 
 

@@ -6,7 +6,17 @@ import re
 
 from lmdiag.diagnose.cards import Cards
 from lmdiag.match.foreign import raised_by
-from lmdiag.match.history import contradiction, link, newest, releases_by_line, rewording, source_line, span, spans
+from lmdiag.match.history import (
+    contradiction,
+    functions,
+    link,
+    newest,
+    releases_by_line,
+    rewording,
+    source_line,
+    span,
+    spans,
+)
 from lmdiag.match.packages import Located, frame_is_hidden, raising_frame
 from lmdiag.match.raise_sites import CANDIDATE, CERTAIN, SiteMatch, agrees
 from lmdiag.match.versions import release_name, version_key
@@ -57,6 +67,7 @@ def _unframed(match: SiteMatch, versions: dict[str, str | None]) -> RaisedAt:
     site, release = match.site, match.release
     version = versions.get(site.project)
     at = RaisedAt(site.project, version, site.file, None, site.function, None, "catalog")
+    at = at._replace(elsewhere=len(functions(match)) - 1)
     if release is not None and site.is_in(release):
         place = source_line(site, release)
         at = at._replace(line=place.line, url=place.url)

@@ -40,6 +40,18 @@ def _likeness(item: KnownSite, site: KnownSite) -> tuple[bool, bool, str]:
     return item.function == site.function, item.file == site.file, item.file
 
 
+def functions(match: SiteMatch) -> set[tuple[str, str]]:
+    """Return (file, function) of all places that raise the message where the match is; of other projects the newest."""
+    return {(item.file, item.function) for item in match.row.sites if _is_there(item, match)}
+
+
+def _is_there(item: KnownSite, match: SiteMatch) -> bool:
+    if item.project != match.site.project:
+        return item.last == len(item.releases) - 1
+    known = match.release is not None and match.site.is_in(match.release)
+    return item.is_in(match.release if known and match.release is not None else match.site.last)
+
+
 def source_line(site: KnownSite, release: int) -> SourceLine:
     """Return the place of a site in a release that has it."""
     version, line = site.releases[release], site.lines_in(release)[0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lmdiag.match.versions import release_name
 from lmdiag.report.control import clip
 from lmdiag.report.layout import Block, Span
-from lmdiag.report.sections import field
+from lmdiag.report.sections import counted, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +45,9 @@ def _place(site: RaisedAt, project: str) -> Iterator[Span]:
         yield Span(site.function, "raw")
     by_line = f"; the line is that of {site.by_line}" if site.by_line else ""
     yield Span(f" ({project} {site.version or ''}".rstrip() + f"{by_line})", "dim")
+    if site.elsewhere:
+        yield Span(f", or in {counted(site.elsewhere, 'other place')}: ")
+        yield Span(f"lmdiag catalog show {site.catalog}", "raw")
 
 
 def _releases(site: RaisedAt) -> Iterator[Span]:
