@@ -8,7 +8,7 @@ from report_samples import CARD
 
 from lmdiag.catalog.encode import encode
 from lmdiag.diagnose.raised import raised_at
-from lmdiag.match.library import Library
+from lmdiag.match.library import Library, open_library
 from lmdiag.match.pack import Pack
 from lmdiag.model import Card, ExceptionInfo, Facts, Frame, RaisedAt, RaiseSite, Rewording, SourceLine
 
@@ -244,3 +244,12 @@ def test_a_catalogue_that_breaks_while_it_is_asked_costs_only_its_history(tmp_pa
     at = found(info(SITE + MODEL, message=SAID, function="check"), broken)
     assert at == RaisedAt("vllm", "0.26.0", MODEL, 508, "check", f"{VLLM}/v0.26.0/{MODEL}#L508")
     assert len(broken.problems) == 1
+
+
+def test_without_a_frame_a_message_of_several_functions_is_told_as_such() -> None:
+    """The words alone do not say which of them it was; a frame does."""
+    shipped = open_library()
+    message = "MLA only works with naive serde mode.."
+    assert found(info(message=message), shipped).elsewhere == 1
+    manager = SITE + "vllm/distributed/kv_transfer/kv_connector/v1/lmcache_integration/vllm_v1_adapter.py"
+    assert found(info(manager, message=message, function="_init_lmcache_engine"), shipped).elsewhere == 0

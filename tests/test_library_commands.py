@@ -251,3 +251,12 @@ def test_an_error_of_another_package_has_its_name_and_no_file(style: str) -> Non
         assert (place["project"], place["file"], place["told_by"]) == ("transformers", None, "words")
     else:
         assert " ".join(text.replace("*", "").replace(":", "").split()).count("Raised by transformers") == 1
+
+
+def test_a_bare_message_that_only_the_catalogue_knows_is_explained() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    code = library_commands.explain("Mooncake is not available", (), "jsonl", None, None, out, err)
+    incident = json.loads(out.getvalue())
+    assert code == 0
+    assert incident["root"]["type"] == "RuntimeError"
+    assert incident["raised_at"]["project"] == "vllm"

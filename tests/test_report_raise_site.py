@@ -99,3 +99,9 @@ def test_markdown_shows_versions_and_a_strangers_words_as_they_are() -> None:
         f"  <{URL}>",
         "- **In releases**: `0.11.1 to 0.29.0`; reworded in 0.30.0: ``no `x` *yet* <b> @all``",
     ]
+
+
+def test_a_message_of_several_functions_is_not_pinned_on_one() -> None:
+    assert words(told_by="catalog", elsewhere=2).startswith(
+        "Raised at vllm/config/model.py:508 in check (vLLM 0.26.0), or in 2 other places: lmdiag catalog show 3f5940884c"
+    )
