@@ -10,20 +10,12 @@ from pathlib import Path
 from typing import TextIO
 
 from lmdiag.errors import CatalogError, UsageError
-from lmdiag.match.catalog import Catalog, KnownSite, key_id
-from lmdiag.match.catalog_diff import Change, changes
-from lmdiag.match.catalog_format import RELEASES
+from lmdiag.match.catalog import Catalog, key_id
+from lmdiag.match.catalog_format import OPAQUE, RELEASES
+from lmdiag.match.catalog_words import WORD
 from lmdiag.match.library import open_library
 from lmdiag.match.raise_sites import RaiseSites
-from lmdiag.report.catalog import (
-    change_lines,
-    change_object,
-    match_lines,
-    match_object,
-    row_lines,
-    row_object,
-    set_lines,
-)
+from lmdiag.report.catalog import match_lines, match_object, row_lines, row_object, set_lines
 from lmdiag.report.control import clip, visible
 from lmdiag.report.jsonl import dumps
 from lmdiag.report.sections import counted
@@ -34,14 +26,7 @@ _ID = re.compile(r"[0-9a-f]{1,10}\Z")
 _MAX_FOUND = 5
 _MAX_TOLD = 8
 _MAX_NEAR = 3
-_TITLES = {
-    "reworded": "Reworded",
-    "retyped": "Raised as another type",
-    "new": "New errors",
-    "gone": "Errors that are gone",
-    "moved": "Moved to another file or function",
-}
-"""The kinds of changes: what breaks an alert or a search first, what nobody notices last."""
+_MAX_NEAR_TEXT = 160
 
 
 def find(
@@ -57,7 +42,7 @@ def find(
     sites = _sites(rules, err)
     for project, version in versions.items():
         if version is not None and all(item.catalog.release_of(project, version) is None for item in sites):
-            print(f"lmdiag: {visible(_unknown_release(sites[0].catalog, project, version))}", file=err)
+            print(f"lmdiag: {visible(unknown_release(sites[0].catalog, project, version))}", file=err)
     hit = _TYPE.match(message)
     kind, text = (hit.group(1).rpartition(".")[2], message[hit.end() :]) if hit else (None, message)
     matches = [found for item in sites for found in item.find_all(kind, text, versions)]
@@ -65,13 +50,33 @@ def find(
         matches = [found for item in sites for found in item.find_all(None, message, versions)]
     matches.sort(key=lambda found: found.rank, reverse=True)
     if not matches:
-        print("No release is known to raise this message.", file=err)
+        _tell_near(message, sites, err)
         return 1
     for found in matches[:_MAX_FOUND]:
-        _print(match_object(found) if style == "jsonl" else match_lines(found), out)
+        print_lines(match_object(found) if style == "jsonl" else match_lines(found), out)
     if len(matches) > _MAX_FOUND:
         print(f"{len(matches) - _MAX_FOUND} more messages fit; more of the message tells them apart.", file=err)
     return 0
+
+
+def _tell_near(message: str, sites: Sequence[RaiseSites], err: TextIO) -> None:
+    """Say that a message is unknown, and which ones have all of its words, the shortest first."""
+    words = {word.lower() for word in WORD.findall(message)}
+    rows = [
+        (item.catalog, number) for item in sites for number, text in enumerate(item.catalog.texts) if _has(text, words)
+    ]
+    rows.sort(key=lambda row: len(row[0].texts[row[1]]))
+    print(f"No release is known to raise this message{'; these have its words:' if rows else '.'}", file=err)
+    for catalog, number in rows[:_MAX_FOUND]:
+        row = catalog.row(number)
+        print(f"  {row.id}  {clip(visible(row.template), _MAX_NEAR_TEXT)}", file=err)
+    if len(rows) > _MAX_FOUND:
+        print(f"  and {len(rows) - _MAX_FOUND:,} more", file=err)
+
+
+def _has(text: str, words: set[str]) -> bool:
+    lower = text.lower()
+    return bool(words) and not text.startswith(OPAQUE) and all(word in lower for word in words)
 
 
 def show(row_id: str, rules: Sequence[str], style: str, out: TextIO, err: TextIO) -> int:
@@ -83,7 +88,7 @@ def show(row_id: str, rules: Sequence[str], style: str, out: TextIO, err: TextIO
     if not _ID.match(wanted):
         raise UsageError(f"{clip(row_id, 60)!r} is no id; `lmdiag catalog find MESSAGE` tells the id of a message")
     found = [
-        (catalog, catalog.row(number)) for catalog in _catalogs(rules, err) for number in _numbers(catalog, wanted)
+        (catalog, catalog.row(number)) for catalog in catalogs_of(rules, err) for number in _numbers(catalog, wanted)
     ]
     ids = dict.fromkeys(row.id for _, row in found)
     if len(ids) > 1:
@@ -93,7 +98,7 @@ def show(row_id: str, rules: Sequence[str], style: str, out: TextIO, err: TextIO
         print(f"No message has the id {wanted}. `lmdiag catalog find MESSAGE` tells the id of a message.", file=err)
         return 1
     for catalog, row in found:
-        _print(row_object(catalog, row) if style == "jsonl" else row_lines(catalog, row), out)
+        print_lines(row_object(catalog, row) if style == "jsonl" else row_lines(catalog, row), out)
     return 0
 
 
@@ -103,19 +108,19 @@ def _numbers(catalog: Catalog, wanted: str) -> list[int]:
 
 def versions(rules: Sequence[str], style: str, out: TextIO, err: TextIO) -> int:
     """List the releases that the catalogues hold, oldest first."""
-    catalogs = _catalogs(rules, err)
+    catalogs = catalogs_of(rules, err)
     for catalog in catalogs:
         listed = _listed(catalog)
         if style != "jsonl" and len(catalogs) > 1:
-            _print([f"{catalog.path}:"], out)
+            print_lines([f"{catalog.path}:"], out)
         for project, releases in catalog.versions.items():
             for version in releases:
                 entry = listed.get(f"{project} {version}", {})
                 if style == "jsonl":
                     named = {"kind": "release", "project": project, "version": version, "catalog": catalog.path}
-                    _print(named | entry, out)
+                    print_lines(named | entry, out)
                 else:
-                    _print([f"{project:8} {version:14} {_figures(entry)}"], out)
+                    print_lines([f"{project:8} {version:14} {_figures(entry)}"], out)
     return 0
 
 
@@ -135,112 +140,8 @@ def _listed(catalog: Catalog) -> dict[str, dict[str, object]]:
     return {name: entry for name, entry in found if isinstance(entry, dict)}
 
 
-def diff(
-    old: str,
-    new: str,
-    project: str,
-    path: str,
-    rules: Sequence[str],
-    style: str,
-    out: TextIO,
-    err: TextIO,
-    *,
-    assertions: bool = False,
-) -> int:
-    """List what changed in a project's errors from a release to a later one, below `path` only if given.
-
-    What is only asserted is counted and left out unless `assertions` asks for it. Returns 0 even if nothing changed.
-    Raises UsageError if a release is not in the catalogue, or not the older one.
-    """
-    project, path = project.lower(), path.removeprefix("./")
-    catalog, before, after = _compared(_catalogs(rules, err), project, old, new)
-    if path and not any(site.file.startswith(path) for site in _all_sites(catalog, project, before, after)):
-        raise UsageError(f"neither release of {project} raises anything below {path}; a path begins like vllm/config/")
-    below = [_below(path, change) for change in changes(catalog, project, before, after) if _is_below(path, change)]
-    found = [change for change in below if assertions or not _is_asserted(change)]
-    left_out = len(below) - len(found)
-    if style == "jsonl":
-        _print(_diff_object(catalog, project, path, (before, after), (len(found), left_out)), out)
-    else:
-        _print(_diff_lines(catalog, project, path, (before, after), found, left_out), out)
-    for kind, title in _TITLES.items():
-        mine = [change for change in found if change.kind == kind]
-        if style == "jsonl":
-            out.writelines(dumps(change_object(change, project, before, after)) + "\n" for change in mine)
-        elif mine:
-            _print(["", f"{title}: {len(mine)}"], out)
-            _print((f"  {line}" for change in mine for line in change_lines(change, before, after)), out)
-    return 0
-
-
-def _diff_object(
-    catalog: Catalog, project: str, path: str, releases: tuple[int, int], counts: tuple[int, int]
-) -> dict[str, object]:
-    old, new = (catalog.versions[project][release] for release in releases)
-    named = {"kind": "diff", "project": project, "old": old, "new": new, "path": path}
-    return {**named, "changes": counts[0], "assertions_left_out": counts[1]}
-
-
-def _diff_lines(
-    catalog: Catalog, project: str, path: str, releases: tuple[int, int], found: Sequence[Change], left_out: int
-) -> Iterable[str]:
-    """Say what is compared, how much there is, and what is not listed."""
-    old, new = (catalog.versions[project][release] for release in releases)
-    counts = [f"{sum(change.kind == kind for change in found):,} {kind}" for kind in _TITLES]
-    yield f"{project} {old} to {new}{f', below {path}' if path else ''}: {', '.join(counts)}"
-    if left_out:
-        yield f"Left out: {counted(left_out, 'change')} of assertions; --assertions lists them too"
-
-
-def _is_below(path: str, change: Change) -> bool:
-    return any(site.file.startswith(path) for site in (*change.old, *change.new))
-
-
-def _below(path: str, change: Change) -> Change:
-    """Put the sites below the path first: the first one is shown."""
-    old, new = (sorted(sites, key=lambda site: not site.file.startswith(path)) for sites in (change.old, change.new))
-    return change._replace(old=tuple(old), new=tuple(new))
-
-
-def _is_asserted(change: Change) -> bool:
-    """Whether it is a developer's check on both sides: no operator is meant to meet it."""
-    return all(site.how == "assert" for site in (*change.old, *change.new))
-
-
-def _all_sites(catalog: Catalog, project: str, *releases: int) -> Iterable[KnownSite]:
-    rows = map(catalog.row, range(len(catalog.texts)))
-    sites = (site for row in rows for site in row.sites if site.project == project)
-    return (site for site in sites if any(map(site.is_in, releases)))
-
-
-def _compared(catalogs: Sequence[Catalog], project: str, old: str, new: str) -> tuple[Catalog, int, int]:
-    """Return the first catalogue that has both releases, with their numbers."""
-    having = [catalog for catalog in catalogs if project in catalog.versions]
-    if not having:
-        names = sorted({name for catalog in catalogs for name in catalog.versions})
-        raise UsageError(f"no catalogue has the project {project!r}, only {', '.join(names)}")
-    for catalog in having:
-        before, after = (catalog.release_of(project, version) for version in (old, new))
-        if before is None or after is None:
-            continue
-        if before >= after:
-            raise UsageError(_not_older(project, *(catalog.versions[project][number] for number in (before, after))))
-        return catalog, before, after
-    missing = next(
-        (name for name in (old, new) if all(item.release_of(project, name) is None for item in having)), None
-    )
-    if missing is None:
-        raise UsageError(f"no catalogue has both {project} {old} and {new}")
-    raise UsageError(_unknown_release(having[-1], project, missing))
-
-
-def _not_older(project: str, old: str, new: str) -> str:
-    if old == new:
-        return f"{project} {old} is compared with itself; give an older and a newer release"
-    return f"{project} {old} is newer than {new}; the older one comes first: lmdiag catalog diff {new} {old}"
-
-
-def _unknown_release(catalog: Catalog, project: str, version: str) -> str:
+def unknown_release(catalog: Catalog, project: str, version: str) -> str:
+    """Say that a release is in no catalogue, and which near ones are."""
     from difflib import get_close_matches
 
     known = catalog.versions.get(project, [])
@@ -251,7 +152,7 @@ def _unknown_release(catalog: Catalog, project: str, version: str) -> str:
     return f"{project} {version} is not in the catalogue{range_}{hint}"
 
 
-def _print(what: Mapping[str, object] | Iterable[str], out: TextIO) -> None:
+def print_lines(what: Mapping[str, object] | Iterable[str], out: TextIO) -> None:
     """Print an object as a line of JSON, or lines as wide as the terminal is."""
     if isinstance(what, Mapping):
         print(dumps(what), file=out)
@@ -259,7 +160,7 @@ def _print(what: Mapping[str, object] | Iterable[str], out: TextIO) -> None:
         out.write(set_lines(what, width_of(out) if out.isatty() else None))
 
 
-def _catalogs(rules: Sequence[str], err: TextIO) -> list[Catalog]:
+def catalogs_of(rules: Sequence[str], err: TextIO) -> list[Catalog]:
     """Return the catalogues, a site's own first."""
     return [sites.catalog for sites in reversed(_sites(rules, err))]
 

@@ -107,4 +107,6 @@ def run_catalog(options: argparse.Namespace) -> int:
         return commands.show(options.id, *given)
     if options.action == "versions":
         return commands.versions(*given)
-    return commands.diff(options.old, options.new, options.project, options.path, *given, assertions=options.assertions)
+    from lmdiag.catalog_diff_command import diff
+
+    return diff(options.old, options.new, options.project, options.path, *given, assertions=options.assertions)

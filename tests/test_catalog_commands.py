@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from catalog_samples import rows_of_releases, site
 
-from lmdiag import catalog_commands
+from lmdiag import catalog_commands, catalog_diff_command
 from lmdiag.catalog.encode import encode
 from lmdiag.catalog.sites import Site
 from lmdiag.errors import CatalogError, UsageError
@@ -78,7 +78,7 @@ def diff(
     assertions: bool = False,
 ) -> str:  # fmt: skip
     code, text, problems = run(
-        lambda out, err: catalog_commands.diff(old, new, project, path, rules, style, out, err, assertions=assertions)
+        lambda out, err: catalog_diff_command.diff(old, new, project, path, rules, style, out, err, assertions=assertions)
     )
     assert (code, problems) == (0, "")
     return text
@@ -131,6 +131,15 @@ def test_an_unknown_version_is_told_and_the_answer_still_given() -> None:
 def test_what_no_release_raises() -> None:
     for style in ("text", "jsonl"):
         assert find("good morning", style=style) == (1, "", "No release is known to raise this message.\n")
+
+
+def test_what_has_the_words_of_an_unknown_message_is_told() -> None:
+    code, text, problems = find("larger LIMITS")
+    assert (code, text) == (1, "")
+    assert problems.splitlines() == [
+        "No release is known to raise this message; these have its words:",
+        f"  {id_of('The length 9 is larger than the limits')}  {LIMITS}",
+    ]
 
 
 @pytest.mark.parametrize("message", ["", " \n\t"])
@@ -365,7 +374,7 @@ class _Terminal(io.StringIO):
 def test_a_terminal_gets_lines_of_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     out = _Terminal()
-    catalog_commands.diff("0.1.0", "0.2.0", "vllm", "", (), "text", out, io.StringIO())
+    catalog_diff_command.diff("0.1.0", "0.2.0", "vllm", "", (), "text", out, io.StringIO())
     assert not [line for line in out.getvalue().splitlines() if len(line) > 40 and "/" not in line]
     assert "  ValueError: The length {n}\n" in out.getvalue()
     assert "\n    is larger than the limits\n" in out.getvalue()
