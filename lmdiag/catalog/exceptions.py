@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from lmdiag.catalog.contexts import MAX_DEPTH, Callee, Context
 from lmdiag.catalog.formats import quoted
-from lmdiag.catalog.messages import MAX_DEPTH, Callee, Context, is_string, method_of, read
+from lmdiag.catalog.messages import inside, is_string, method_of, read
 from lmdiag.catalog.modules import Module
 from lmdiag.catalog.texts import Texts, dotted, hole, name_of, product, unique
 
@@ -65,12 +66,10 @@ def _through_class(
     owner_module: Module, owner: ast.ClassDef, call: ast.Call, context: Context, depth: int = 0
 ) -> Texts | None:
     """Follow `__init__` to `super().__init__(message)`, and `__str__`; None: nothing there but a plain constructor."""
-    from lmdiag.catalog.walker import constructed
-
     init = method_of(owner, "__init__")
     if init is not None:
-        inner = context.inside(Callee(owner_module, owner, init, bound=True), call)
-        texts = constructed(init, inner)
+        inner = inside(Callee(owner_module, owner, init, bound=True), call, context)
+        texts = inner.helpers.constructed(init, inner)
     else:
         texts = through_bases(owner_module, owner, call, context, depth)
     own_str = method_of(owner, "__str__")

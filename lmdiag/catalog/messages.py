@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from lmdiag.catalog import formats
+from lmdiag.catalog.contexts import MAX_DEPTH, Callee, Context
 from lmdiag.catalog.environments import Built, Environment, Lines
-from lmdiag.catalog.modules import Function, Module, Package
+from lmdiag.catalog.modules import Function, Module
 from lmdiag.catalog.texts import (
     EMPTY,
     Texts,
@@ -22,34 +22,7 @@ from lmdiag.catalog.texts import (
     unique,
 )
 
-MAX_DEPTH = 3
-"""How deep calls of helpers are followed."""
 _MAX_REPEAT = 200
-
-
-class Callee(NamedTuple):
-    """The function of the package that a call calls."""
-
-    module: Module
-    owner: ast.ClassDef | None
-    function: Function
-    bound: bool
-    """Its first parameter is the object."""
-
-
-class Context(NamedTuple):
-    """Where an expression stands."""
-
-    package: Package
-    module: Module
-    owner: ast.ClassDef | None
-    names: Environment
-    depth: int = 0
-
-    def inside(self, callee: Callee, call: ast.Call) -> Context:
-        """Return the context at the start of a function that is called here."""
-        names = bind(callee, call, self)
-        return Context(self.package, callee.module, callee.owner, names, self.depth + 1)
 
 
 def read(node: ast.expr | None, context: Context) -> Texts:
@@ -177,7 +150,7 @@ def _constant_text(node: ast.expr, module: Module, context: Context) -> Texts:
     """Return the texts of a constant of a module or class, or nothing if it holds none."""
     if context.depth >= MAX_DEPTH or (isinstance(node, ast.Constant) and not isinstance(node.value, str)):
         return []
-    texts = read(node, Context(context.package, module, None, {}, context.depth + 1))
+    texts = read(node, Context(context.package, module, None, {}, context.helpers, context.depth + 1))
     return texts if has_literal(texts) else []
 
 
@@ -232,9 +205,7 @@ def _inlined(node: ast.Call, context: Context) -> Texts:
     callee = callee_of(node, context)
     if callee is None or context.depth >= MAX_DEPTH or isinstance(callee.function, ast.AsyncFunctionDef):
         return []
-    from lmdiag.catalog.walker import returned
-
-    texts = returned(callee.function, context.inside(callee, node)).texts
+    texts = context.helpers.returned(callee.function, inside(callee, node, context)).texts
     return unique(texts) if has_literal(texts) else []
 
 
@@ -280,6 +251,12 @@ def method_of(owner: ast.ClassDef, name: str) -> Function | None:
 
 def _is_static(function: Function) -> bool:
     return any(dotted(item) == "staticmethod" for item in function.decorator_list)
+
+
+def inside(callee: Callee, call: ast.Call, context: Context) -> Context:
+    """Return the context at the start of a function that is called in a context."""
+    names = bind(callee, call, context)
+    return Context(context.package, callee.module, callee.owner, names, context.helpers, context.depth + 1)
 
 
 def bind(callee: Callee, call: ast.Call, context: Context) -> Environment:

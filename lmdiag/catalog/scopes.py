@@ -6,10 +6,11 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
-from lmdiag.catalog.messages import Context, bind, callee_of
+from lmdiag.catalog.contexts import Context
+from lmdiag.catalog.messages import bind, callee_of
 from lmdiag.catalog.modules import Function, Module, Package
 from lmdiag.catalog.texts import Texts, has_literal
-from lmdiag.catalog.walker import Walker
+from lmdiag.catalog.walker import Helpers, Walker
 
 
 class ModuleWalk(ABC):
@@ -22,7 +23,7 @@ class ModuleWalk(ABC):
 
     def walk(self) -> None:
         """Walk the whole module."""
-        context = Context(self.package, self.module, None, {})
+        context = Context(self.package, self.module, None, {}, Helpers())
         Walker(context, self).block(self.module.tree.body, {})
 
     def on_class(self, node: ast.ClassDef, context: Context) -> None:

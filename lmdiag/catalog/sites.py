@@ -6,9 +6,10 @@ import ast
 import re
 from typing import NamedTuple
 
+from lmdiag.catalog.contexts import Context
 from lmdiag.catalog.environments import Built, Caught
 from lmdiag.catalog.exceptions import message_of
-from lmdiag.catalog.messages import Context, callee_of, read
+from lmdiag.catalog.messages import callee_of, inside, read
 from lmdiag.catalog.modules import ErrorClass, Function, Module, Package
 from lmdiag.catalog.scopes import Callers, ModuleWalk, Parameter, own_expressions, parameters
 from lmdiag.catalog.texts import EMPTY, Text, Texts, dotted, hole, is_hole, name_of, unique
@@ -193,5 +194,5 @@ def _built_by_helper(call: ast.Call, context: Context) -> list[tuple[Module, str
     callee = callee_of(call, context)
     if callee is None:
         return []
-    built = returned(callee.function, context.inside(callee, call)).errors
+    built = returned(callee.function, inside(callee, call, context)).errors
     return [(callee.module, name, texts) for name, texts in built]

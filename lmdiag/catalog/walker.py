@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Protocol
 
+from lmdiag.catalog.contexts import MAX_DEPTH, Context, Returned
 from lmdiag.catalog.environments import MAX_LINES, Built, Caught, Environment, Lines, Value, forget, join_ends
 from lmdiag.catalog.exceptions import message_of, super_message
-from lmdiag.catalog.messages import MAX_DEPTH, Context, callee_of, read
+from lmdiag.catalog.messages import callee_of, inside, read
 from lmdiag.catalog.modules import Function
 from lmdiag.catalog.texts import Texts, dotted, either, has_literal, hole, is_hole, name_of, unique
 
@@ -31,16 +32,6 @@ class Visitor(Protocol):
 
     def on_class(self, node: ast.ClassDef, context: Context) -> None:
         """See a class that is defined here."""
-
-
-class Returned(NamedTuple):
-    """What a function may return."""
-
-    texts: Texts
-    tuples: list[list[Texts]]
-    lines: tuple[Texts, ...]
-    errors: list[tuple[str, Texts]]
-    """Exceptions: name of the class, and message."""
 
 
 class Walker:
@@ -235,7 +226,7 @@ class Walker:
         callee = callee_of(value, context) if isinstance(value, ast.Call) and context.depth < MAX_DEPTH else None
         if callee is None or not isinstance(value, ast.Call) or not isinstance(callee.function, ast.FunctionDef):
             return []
-        found = returned(callee.function, context.inside(callee, value)).tuples
+        found = returned(callee.function, inside(callee, value, context)).tuples
         return [item for item in found if len(item) == length]
 
     def held(self, node: ast.expr, names: Environment) -> Built | Lines | None:
@@ -264,7 +255,7 @@ class Walker:
         callee = callee_of(node, context) if context.depth < MAX_DEPTH else None
         if callee is None or not isinstance(callee.function, ast.FunctionDef):
             return None
-        lines = returned(callee.function, context.inside(callee, node)).lines
+        lines = returned(callee.function, inside(callee, node, context)).lines
         return Lines(lines[:MAX_LINES]) if lines else None
 
     _walks: ClassVar[Mapping[type[ast.stmt], Callable[..., bool]]] = {
@@ -292,6 +283,18 @@ def is_error(call: ast.Call, context: Context) -> bool:
     """Whether a call builds an exception."""
     name = dotted(call.func)
     return bool(name) and "BaseException" in context.package.error_class(context.module, name).bases
+
+
+class Helpers:
+    """What the helpers of a package give, found by walking them; see messages.Interpreter."""
+
+    def returned(self, function: Function, context: Context) -> Returned:
+        """Return what a function may return in this context."""
+        return returned(function, context)
+
+    def constructed(self, init: Function, context: Context) -> Texts | None:
+        """Return the message that an `__init__` gives itself, or None if it gives none that can be read."""
+        return constructed(init, context)
 
 
 def returned(function: Function, context: Context) -> Returned:
