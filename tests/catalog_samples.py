@@ -89,7 +89,7 @@ def at(line: int = 10, function: str = "check", path: str = MODEL) -> Located:
 
 def read_all(catalog: Catalog, files: Iterable[str] = (MODEL,)) -> None:
     """Unpack every part."""
-    assert catalog.words is not None
+    assert catalog.filed_under("word") is not None
     assert catalog.renamed is not None
     for row in rows_in(catalog):
         assert row.sites

@@ -16,6 +16,7 @@ from lmdiag.catalog.encode import encode
 from lmdiag.match.card_sites import card_template
 from lmdiag.match.catalog import Catalog, CatalogRow, KnownSite, read_catalog
 from lmdiag.match.catalog_format import DIRECTORY, FILE, HOLE, LINE_BREAK, OPAQUE, RELEASES
+from lmdiag.match.catalog_words import words_of
 from lmdiag.match.history import contradiction, rewording, span
 from lmdiag.match.library import open_library
 from lmdiag.match.pack import shipped_directory
@@ -192,8 +193,9 @@ def test_its_parts_fit_together() -> None:
     assert len(set(texts)) == len(texts)
     ids = {row.id for row in map(catalog().row, range(len(texts)))}
     assert len(ids) == len(texts)
-    filed = sorted(int(number) for numbers in catalog().words.values() for number in numbers.split())
-    assert filed == [number for number, key in enumerate(texts) if not key.startswith(OPAQUE)]
+    for number, key in enumerate(texts):
+        words = {*(word for part in words_of(key) for word in part), ""}
+        assert [number in catalog().filed_under(word) for word in words].count(True) == (not key.startswith(OPAQUE)), key
     for row in map(catalog().row, range(len(texts))):
         assert len(row.names) == row.key.count(HOLE)
         for item in row.sites:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from lmdiag.diagnose.cards import Cards
-from lmdiag.match.foreign import raised_by
 from lmdiag.match.history import (
     contradiction,
     functions,
@@ -39,6 +38,8 @@ def raised_at(
     if frame:
         return _framed(frame, match, versions.get(frame.package))
     if match is None or match.confidence != CERTAIN:
+        from lmdiag.match.foreign import raised_by  # its table is worth a millisecond, and most logs have the frame
+
         if foreign := raised_by(info.type, info.message):
             return RaisedAt(foreign, None, None, None, None, None, "words")
         if info.frames and not frame_is_hidden(info.frames):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -149,9 +150,16 @@ class Catalog:
         return self._lines("texts")
 
     @cached_property
-    def words(self) -> dict[str, str]:
-        """Word -> the numbers of the rows that are filed under it, with blanks between."""
-        return {word: numbers for word, _, numbers in (line.partition(" ") for line in self._lines("words"))}
+    def _words(self) -> list[str]:
+        """Lines that begin with a word, sorted; a dictionary of them would cost most scans more than they ask."""
+        return self._lines("words")
+
+    def filed_under(self, word: str) -> list[int]:
+        """Return the numbers of the rows that are filed under a word."""
+        lines = self._words
+        index = bisect_left(lines, f"{word} ")
+        found, _, numbers = lines[index].partition(" ") if index < len(lines) else ("", "", "")
+        return [int(number) for number in numbers.split()] if found == word else []
 
     @cached_property
     def _files(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ processes interleave. See ARCHITECTURE.md.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -23,6 +24,8 @@ _SURE_LENGTH, _SURE_HEADLESS, _SURE_WORDS = 25, 40, 3
 """Literal characters and words from which a whole message names its template without a frame: of the messages of five
 other packages 0.2 % met one by chance."""
 _TELLING_LENGTH = 20
+_MAX_WORDS = 20_000
+"""Of the messages that were looked up: each is remembered with the rows that are filed under it."""
 _MAX_TEXT, _MAX_TAIL = 4000, 1000
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 _WHOLE, _FIRST_LINE, _EMBEDDED, _CUT = 3, 2, 1, 0
@@ -121,12 +124,13 @@ class RaiseSites:
         return found
 
     def _candidates(self, text: str) -> list[int]:
-        words, filed, found = self.catalog.words, self._filed, list[int]()
+        filed, found = self._filed, list[int]()
         for word in {*map(str.lower, WORD.findall(text)), ""}:
-            if word in words:
-                if word not in filed:
-                    filed[word] = [int(number) for number in words[word].split()]
-                found += filed[word]
+            if word not in filed:
+                if len(filed) >= _MAX_WORDS:
+                    filed.clear()
+                filed[word] = self.catalog.filed_under(word)
+            found += filed[word]
         return found
 
     def _pieces(self, number: int) -> tuple[list[str], Hit]:
@@ -174,8 +178,6 @@ class RaiseSites:
         yield from (hit for hit in found if hit.length == most)
 
     def _with_head(self, text: str) -> Iterator[int]:
-        from bisect import bisect_left
-
         assert self._sorted is not None
         head = text[: _TELLING_LENGTH // 2]
         index = bisect_left(self._sorted, (head, 0))
