@@ -244,7 +244,7 @@ class RaisedAt(NamedTuple):
     contradiction: str | None = None
     """Why the stated version cannot be the one that ran."""
     by_line: str | None = None
-    """The releases whose line this is, where the log states no version."""
+    """The releases whose line this is, where the log states no version or another one."""
     elsewhere: int = 0
     """How many other functions raise the same message, where no frame tells which one it was."""
 

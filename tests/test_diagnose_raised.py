@@ -126,9 +126,21 @@ def test_a_version_that_cannot_have_raised_it(cards: Library) -> None:
 def test_where_the_log_names_no_version_the_line_does(cards: Library) -> None:
     at = found(info(SITE + MODEL, message=SAID, function="check", line=500), cards, facts=Facts())
     assert (at.version, at.by_line, at.url) == (None, "0.25.0", f"{VLLM}/v0.25.0/{MODEL}#L500")
-    for line, version in ((501, None), (500, "0.26.0")):
-        at = found(info(SITE + MODEL, message=SAID, function="check", line=line), cards, facts=Facts(vllm_version=version))
-        assert at.by_line is None
+    assert found(info(SITE + MODEL, message=SAID, function="check", line=501), cards, facts=Facts()).by_line is None
+
+
+def test_a_line_of_another_release_than_the_stated_one_is_linked_there(cards: Library) -> None:
+    at = found(info(SITE + MODEL, message=SAID, function="check", line=500), cards, facts=Facts(vllm_version="0.26.0"))
+    assert at.contradiction is not None
+    assert (at.version, at.by_line, at.url) == ("0.26.0", "0.25.0", f"{VLLM}/v0.25.0/{MODEL}#L500")
+
+
+def test_what_hides_a_frame_must_be_called_by_the_project(cards: Library) -> None:
+    """An operator's own pydantic model may repeat vLLM's words."""
+    own = info("/srv/settings.py", PYDANTIC, message=SAID)
+    assert raised_at(own, None, FACTS, cards) is None
+    assert found(info(SITE + "vllm/engine/arg_utils.py", PYDANTIC, message=SAID), cards).told_by == "catalog"
+    assert found(info(PYDANTIC, message=SAID), cards).told_by == "catalog"
 
 
 def test_a_few_words_count_only_with_their_frame(cards: Library) -> None:

@@ -353,3 +353,13 @@ BEFORE = {"0.10.0": 1, "0.10.2.dev3": 2, "0.10.1rc1": 1, "0.12.0": 3, "0.8.0": N
 @pytest.mark.parametrize(("version", "number"), BEFORE.items())
 def test_the_release_before_a_build(version: str | None, number: int | None) -> None:
     assert release_before(version, RELEASES) == number
+
+
+def test_a_message_broken_off_early_is_told_by_its_line() -> None:
+    index = index_of({"vllm 0.9.0": [site("Cannot find any of {keys} in the config", line=187)]})
+    ran = {"vllm": "0.9.0"}
+    match = index.find("ValueError", "Cannot find any of ['adap", at(187), ran)
+    assert match is not None
+    assert match.confidence == PROBABLE
+    assert index.find("ValueError", "Cannot find any of ['adap", at(188), ran) is None
+    assert index.find("ValueError", "something else", at(187), ran) is None

@@ -16,7 +16,7 @@ from lmdiag.match.history import (
     span,
     spans,
 )
-from lmdiag.match.packages import Located, frame_is_hidden, raising_frame
+from lmdiag.match.packages import Located, frame_is_hidden, may_be_of, raising_frame
 from lmdiag.match.raise_sites import CANDIDATE, CERTAIN, SiteMatch, agrees
 from lmdiag.match.versions import release_name, version_key
 from lmdiag.model import Card, ExceptionInfo, Facts, RaisedAt, RaiseSite
@@ -44,6 +44,8 @@ def raised_at(
             return RaisedAt(foreign, None, None, None, None, None, "words")
         if info.frames and not frame_is_hidden(info.frames):
             return None  # raised in code that belongs to no package
+    if match and frame_is_hidden(info.frames) and not may_be_of(match.site.project, info.frames):
+        match = None  # only other packages called what hides the frame: they may say the same
     if card and card.raised_at and (match is None or match.confidence == CANDIDATE):
         return _of_card(card.raised_at, info, versions)
     return _unframed(match, versions) if match and _is_possible(match) else None
@@ -59,7 +61,7 @@ def _framed(frame: Located, match: SiteMatch | None, version: str | None) -> Rai
     at = at._replace(url=link(at.project, _release(version), frame.path, frame.line))
     if match is None or match.site.project != frame.package:
         return at
-    if match.confidence == CANDIDATE and not agrees(match, frame):
+    if match.confidence != CERTAIN and not agrees(match, frame):
         return at
     return _with_history(at, match, frame)
 
@@ -76,7 +78,8 @@ def _unframed(match: SiteMatch, versions: dict[str, str | None]) -> RaisedAt:
 
 
 def _with_history(at: RaisedAt, match: SiteMatch, frame: Located | None) -> RaisedAt:
-    if frame and at.version is None and (releases := releases_by_line(match, frame)):
+    doubt = contradiction(match, frame, at.version)
+    if frame and (at.version is None or doubt) and (releases := releases_by_line(match, frame)):
         url = link(at.project, releases[-1], frame.path, frame.line)
         at = at._replace(by_line=spans(releases, match.site.releases), url=url)
     since, until = span(match.row, at.project)
@@ -88,7 +91,7 @@ def _with_history(at: RaisedAt, match: SiteMatch, frame: Located | None) -> Rais
         until=until,
         now=None if (now.file, now.line, now.version) == (at.file, at.line, _release(at.version)) else now,
         reworded=rewording(match.catalog, match.row, at.project) if until else None,
-        contradiction=contradiction(match, frame, at.version),
+        contradiction=doubt,
     )
 
 

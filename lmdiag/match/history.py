@@ -92,7 +92,7 @@ def contradiction(match: SiteMatch, frame: Located | None, version: str | None) 
         return None
     others = [number for item in here for number in range(len(item.releases)) if frame.line in item.lines_in(number)]
     whose = f"is that of {_spans(sorted(set(others)), site.releases)}" if others else "is in no release"
-    return f"the log says {stated}, but line {frame.line} of {frame.path} {whose}: a patched or mixed installation"
+    return f"the log says {stated}, but line {frame.line} of {frame.path} {whose}: it is patched, or another installation ran"
 
 
 def releases_by_line(match: SiteMatch, frame: Located) -> list[str]:

@@ -44,6 +44,13 @@ def frame_is_hidden(frames: Sequence[Frame]) -> bool:
     return last is not None and last.package in HIDING
 
 
+def may_be_of(project: str, frames: Sequence[Frame]) -> bool:
+    """Whether code of a project may have raised what hides its frame: it is among the callers, or none is known."""
+    callers = [found.package if (found := locate(frame)) else "" for frame in frames]
+    others = [package for package in callers if package not in HIDING]
+    return not others or project in others
+
+
 def locate(frame: Frame) -> Located | None:
     """Return a frame's package and the path in it, or None if the file lies in none that is known."""
     # An environment may be called vllm: /opt/conda/envs/vllm/lib/python3.12/json/decoder.py is json's.

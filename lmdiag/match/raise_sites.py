@@ -91,7 +91,7 @@ class RaiseSites:
         for hit in hits:
             best = self._better(best, hit, name, frame, releases)
         if frame and (best is None or (best.confidence == CANDIDATE and not agrees(best, frame))):
-            return self._from_frame(name, frame, releases) or best
+            return self._from_frame(name, fold(_bounded(message)), frame, releases) or best
         return best
 
     def find_all(self, type: str | None, message: str, versions: Mapping[str, str | None]) -> list[SiteMatch]:
@@ -203,18 +203,25 @@ class RaiseSites:
         assert best is not None, "a row has a site"
         return best
 
-    def _from_frame(self, type: str | None, frame: Located, releases: Releases) -> SiteMatch | None:
-        """Return a site without words of its own, such as `raise ValueError(str(error))`, from the frame alone."""
+    def _from_frame(self, type: str | None, text: str, frame: Located, releases: Releases) -> SiteMatch | None:
+        """Return the site of a frame for a message whose words do not tell it.
+
+        One without words of its own, such as `raise ValueError(str(error))`; or one on exactly this line of the version
+        that ran, if the message begins like it: the log broke the message off.
+        """
         best: SiteMatch | None = None
         for row in self.catalog.rows_of_file(frame.path):
-            for site in row.sites if row.key.startswith(OPAQUE) else ():
+            opaque = row.key.startswith(OPAQUE)
+            if not opaque and not _begins(self._pieces(row.number)[0][0], text):
+                continue
+            for site in row.sites:
                 release = releases.get(site.project)
                 agrees = _agreement(site, frame, release)
-                if agrees < _FUNCTION or type not in [change[1] for change in site.changes]:
+                if agrees < (_FUNCTION if opaque else _LINE) or type not in [change[1] for change in site.changes]:
                     continue
-                rank = (_CUT, agrees, 0, 0, release is not None and site.is_in(release), 1, 1, site.last)
+                rank = (_CUT, agrees, not opaque, 0, release is not None and site.is_in(release), 1, 1, site.last)
                 if best is None or rank > best.rank:
-                    confidence = CERTAIN if agrees > _FUNCTION else CANDIDATE
+                    confidence = PROBABLE if not opaque else CERTAIN if agrees > _FUNCTION else CANDIDATE
                     best = SiteMatch(self.catalog, row, site, release, confidence, rank)
         return best
 
@@ -283,6 +290,11 @@ def fits(literals: list[str], text: str, slack: int = 0) -> bool:
             return False
         start += len(literal)
     return start <= end + (slack if literals[-1].startswith(" ") else 0)
+
+
+def _begins(literal: str, text: str) -> bool:
+    """Whether a text that may be cut off begins like a literal."""
+    return bool(literal) and bool(text) and (text.startswith(literal) or literal.startswith(text))
 
 
 def _hit(number: int, how: int, literals: list[str]) -> Hit:

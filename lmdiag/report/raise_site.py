@@ -43,7 +43,7 @@ def _place(site: RaisedAt, project: str) -> Iterator[Span]:
     if site.function:
         yield Span(" in ")
         yield Span(site.function, "raw")
-    by_line = f"; the line is that of {site.by_line}" if site.by_line else ""
+    by_line = f"; the line is that of {site.by_line}" if site.by_line and not site.contradiction else ""
     yield Span(f" ({project} {site.version or ''}".rstrip() + f"{by_line})", "dim")
     if site.elsewhere:
         yield Span(f", or in {counted(site.elsewhere, 'other place')}: ")

@@ -114,7 +114,7 @@ def _raised_at() -> Schema:
         "now": _described(_maybe_ref("source_line"), "Where the newest release raises it, if on another line."),
         "reworded": _maybe_ref("rewording"),
         "contradiction": _described(_MAYBE, "Why the stated version cannot be the one that ran."),
-        "by_line": _described(_MAYBE, "The releases whose line this is, where the log states no version."),
+        "by_line": _described(_MAYBE, "The releases whose line this is, where the log states no version or another."),
         "elsewhere": _described(_COUNT, "Other functions that raise the same, where no frame tells which one it was."),
     }
     return _closed({**keys, "url": _MAYBE, **catalog})
