@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TextIO
 
 from lmdiag.errors import CatalogError, UsageError
-from lmdiag.match.catalog import Catalog, key_id
+from lmdiag.match.catalog import Catalog
 from lmdiag.match.catalog_format import OPAQUE, RELEASES
 from lmdiag.match.catalog_words import WORD
+from lmdiag.match.known_sites import key_id
 from lmdiag.match.library import open_library
 from lmdiag.match.raise_sites import RaiseSites
 from lmdiag.report.catalog import match_lines, match_object, row_lines, row_object, set_lines

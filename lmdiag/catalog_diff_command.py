@@ -7,8 +7,9 @@ from typing import TextIO
 
 from lmdiag.catalog_commands import catalogs_of, print_lines, unknown_release
 from lmdiag.errors import UsageError
-from lmdiag.match.catalog import Catalog, KnownSite
+from lmdiag.match.catalog import Catalog
 from lmdiag.match.catalog_diff import Change, changes
+from lmdiag.match.known_sites import KnownSite
 from lmdiag.report.catalog import change_lines, change_object
 from lmdiag.report.jsonl import dumps
 from lmdiag.report.sections import counted

@@ -9,7 +9,8 @@ from lmdiag.catalog.encode import encode
 from lmdiag.catalog.rows import Rows
 from lmdiag.catalog.sites import Site
 from lmdiag.catalog.texts import Text
-from lmdiag.match.catalog import Catalog, CatalogRow
+from lmdiag.match.catalog import Catalog
+from lmdiag.match.known_sites import CatalogRow
 from lmdiag.match.packages import Located
 from lmdiag.match.raise_sites import RaiseSites, SiteMatch
 

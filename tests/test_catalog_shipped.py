@@ -14,10 +14,11 @@ import pytest
 from lmdiag.catalog.decode import rows_of
 from lmdiag.catalog.encode import encode
 from lmdiag.match.card_sites import card_template
-from lmdiag.match.catalog import Catalog, CatalogRow, KnownSite, read_catalog
+from lmdiag.match.catalog import Catalog, read_catalog
 from lmdiag.match.catalog_format import DIRECTORY, FILE, HOLE, LINE_BREAK, OPAQUE, RELEASES
 from lmdiag.match.catalog_words import words_of
 from lmdiag.match.history import contradiction, rewording, span
+from lmdiag.match.known_sites import CatalogRow, KnownSite
 from lmdiag.match.library import open_library
 from lmdiag.match.pack import shipped_directory
 from lmdiag.match.packages import Located

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 
 from lmdiag.catalog.encode import encode
 from lmdiag.errors import CatalogError
-from lmdiag.match.catalog import Catalog, key_id, read_catalog
+from lmdiag.match.catalog import Catalog, read_catalog
+from lmdiag.match.known_sites import key_id
 
 HISTORY = {
     "vllm 0.9.0": [site("value {a} is bad", line=10), site("{error}", name="wrap", line=44), site("set {{x}} to {y}\n  or {} z")],
@@ -154,3 +157,66 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             read_catalog(str(path))
     (tmp_path / "catalog.bin").write_bytes(DATA)
     assert len(read_catalog(str(tmp_path / "catalog.bin")).texts) == 4
+
+
+def rebuilt(changed: dict[str, bytes], block: object = None, **head: object) -> bytes:
+    """The catalogue with other parts, rows or head, and right checksums: damaged in what it says, not in its bytes."""
+    line, _, rest = DATA.partition(b"\n")
+    length = int(line.split()[2])
+    known = json.loads(zlib.decompress(rest[:length]))
+    body = rest[length:]
+    for name, data in changed.items():
+        packed = zlib.compress(data)
+        known["parts"][name] = [len(body), len(packed)]
+        body += packed
+    if block is not None:
+        packed = zlib.compress(json.dumps(block).encode())
+        known["blocks"] = [[len(body), len(packed)]]
+        body += packed
+    packed = zlib.compress(json.dumps(known | head).encode())
+    return f"lmdiag-catalog 1 {len(packed)}\n".encode() + packed + body
+
+
+def test_the_helper_rebuilds_what_was_there() -> None:
+    read_all(Catalog(rebuilt({}), "x"))
+
+
+WRONG = {
+    "versions of a string": rebuilt({}, versions="x"),
+    "versions of numbers": rebuilt({}, versions={"vllm": 5}),
+    "parts of a list": rebuilt({}, parts=[]),
+    "blocks of nothing": rebuilt({}, blocks=None),
+    "too few blocks": rebuilt({}, blocks=[]),
+    "no texts": rebuilt({"texts": b""}),
+    "texts that are none": rebuilt({"texts": b"\xff\xfe"}),
+    "words without numbers": rebuilt({"words": b"bad a b\nvalue x"}),
+    "words of other rows": rebuilt({"words": b"bad 99\nvalue -1"}),
+    "files without numbers": rebuilt({"files": f"{MODEL} x".encode()}),
+    "files of other blocks": rebuilt({"files": f"{MODEL} 7".encode()}),
+    "rewordings of one": rebuilt({"renamed": b"1"}),
+    "rewordings of other rows": rebuilt({"renamed": b"1 99"}),
+    "a part without an end": rebuilt({"texts": b"a" * (80 << 20)}),
+    "rows of an object": rebuilt({}, block={}),
+    "rows of numbers": rebuilt({}, block=[5] * 5),
+    "rows without a site": rebuilt({}, block=[["a"]] * 5),
+    "a site of no project": rebuilt({}, block=[["a", [9, "f", "q", "r", [[0, "E"]], [[0, 1]]]]] * 5),
+    "a site without a file": rebuilt({}, block=[["a", [0, 5, "q", "r", [[0, "E"]], [[0, 1]]]]] * 5),
+    "a site of another kind": rebuilt({}, block=[["a", [0, "f", "q", "z", [[0, "E"]], [[0, 1]]]]] * 5),
+    "a site without a type": rebuilt({}, block=[["a", [0, "f", "q", "r", [], [[0, 1]]]]] * 5),
+    "a run without a line": rebuilt({}, block=[["a", [0, "f", "q", "r", [[0, "E"]], [[0]]]]] * 5),
+    "a run of words": rebuilt({}, block=[["a", [0, "f", "q", "r", [[0, "E"]], [["a", "b"]]]]] * 5),
+    "a run beyond the releases": rebuilt({}, block=[["a", [0, "f", "q", "r", [[0, "E"]], [[0, 1, 0, 0, 0]]]]] * 5),
+    "names of a number": rebuilt({}, block=[[5, [0, "f", "q", "r", [[0, "E"]], [[0, 1]]]]] * 5),
+}
+
+
+@pytest.mark.parametrize("data", WRONG.values(), ids=WRONG)
+def test_what_says_nothing_that_can_be_read_is_damage(data: bytes) -> None:
+    def read() -> None:
+        catalog = Catalog(data, "x")
+        for word in ("bad", "value"):
+            catalog.filed_under(word)
+        read_all(catalog)
+
+    with pytest.raises(CatalogError, match="damaged"):
+        read()

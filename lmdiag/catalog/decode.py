@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lmdiag.catalog.rows import At, Place, Row, Rows
-from lmdiag.match.catalog import Catalog, KnownSite
+from lmdiag.match.catalog import Catalog
+from lmdiag.match.known_sites import KnownSite
 
 
 def rows_of(catalog: Catalog) -> Rows:

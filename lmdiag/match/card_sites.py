@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from lmdiag.match.catalog import Catalog, CatalogRow, KnownSite
+from lmdiag.match.catalog import Catalog
 from lmdiag.match.catalog_format import HOLE, LINE_BREAK, OPAQUE
+from lmdiag.match.known_sites import CatalogRow, KnownSite
 from lmdiag.match.raise_sites import CERTAIN, RaiseSites
 from lmdiag.match.templates import Template, parse_template
 from lmdiag.model import Card, MatchRule, RaiseSite

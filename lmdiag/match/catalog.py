@@ -6,97 +6,20 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any
 
 from lmdiag.errors import CatalogError
-from lmdiag.match.catalog_format import FORMAT, HOLE, HOWS, LINE_BREAK, MAGIC, OPAQUE, ROWS_PER_BLOCK
+from lmdiag.match.catalog_format import FORMAT, MAGIC, ROWS_PER_BLOCK
+from lmdiag.match.known_sites import CatalogRow, key_id, site_of
 from lmdiag.match.versions import release_name
 
 _MAX_HEAD_LINE = 64
+_MAX_PART = 64 << 20
+"""Bytes of a part when it is unpacked; the largest has two million."""
 _MAX_ROWS = 2048
 _MAX_BLOCKS = 8
 """Kept unpacked. All of them would be 36 MB, and a scan needs a few."""
-
-
-class KnownSite(NamedTuple):
-    """A place that raises a message, over the releases of a project."""
-
-    project: str
-    file: str
-    """Path from the root of the repository."""
-    qualname: str
-    how: str
-    validator: bool
-    """pydantic hides its frame and type."""
-    changes: list[list[Any]]
-    runs: list[list[int]]
-    releases: Sequence[str]
-    """All releases of the project, oldest first: what `changes` and `runs` count."""
-
-    @property
-    def function(self) -> str:
-        """The name that a traceback shows."""
-        return self.qualname.rpartition(".")[2]
-
-    @property
-    def first(self) -> int:
-        """The first release that has it, as a number into `releases`."""
-        return min(run[0] for run in self.runs)
-
-    @property
-    def last(self) -> int:
-        """The last release that has it."""
-        return max(run[0] + len(run) - 2 for run in self.runs)
-
-    def lines_in(self, release: int) -> tuple[int, ...]:
-        """Return its lines in a release, ascending; none where it is not there."""
-        found = [sum(run[1 : release - run[0] + 2]) for run in self.runs if _covers(run, release)]
-        return (found[0],) if len(found) == 1 else tuple(sorted(found))
-
-    def is_in(self, release: int) -> bool:
-        """Whether a release has it."""
-        return any(_covers(run, release) for run in self.runs)
-
-    def type_in(self, release: int) -> tuple[str, str]:
-        """Return the exception's type and family in a release: `VLLMValidationError` is no ValueError in all of them."""
-        _, kind, *family = max((item for item in self.changes if item[0] <= release), key=lambda item: item[0])
-        return kind, family[0] if family else kind
-
-
-def _covers(run: list[int], release: int) -> bool:
-    return run[0] <= release <= run[0] + len(run) - 2
-
-
-class CatalogRow(NamedTuple):
-    """One message, and where it is raised."""
-
-    number: int
-    key: str
-    names: tuple[str, ...]
-    """Of its holes; `_` where they have none."""
-    sites: tuple[KnownSite, ...]
-    """The one that is there longest stands first."""
-
-    @property
-    def id(self) -> str:
-        """A name for the message that stays the same over releases."""
-        return key_id(self.key)
-
-    @property
-    def template(self) -> str:
-        """The message as a card's template would say it: `{name}` for holes, doubled braces, white space folded."""
-        if self.key.startswith(OPAQUE):
-            return ""
-        literals = self.key.replace(LINE_BREAK, " ").replace("{", "{{").replace("}", "}}").split(HOLE)
-        named = (f"{{{name}}}{literal}" for name, literal in zip(self.names, literals[1:], strict=False))
-        return literals[0] + "".join(named)
-
-
-def key_id(key: str) -> str:
-    """Return the id of a row's key: ten hexadecimal digits of its SHA-1, line breaks taken as blanks."""
-    import hashlib
-
-    return hashlib.sha1(key.replace(LINE_BREAK, " ").encode(), usedforsecurity=False).hexdigest()[:10]
 
 
 class Catalog:
@@ -105,49 +28,48 @@ class Catalog:
     def __init__(self, data: bytes, path: str) -> None:
         self.path = path
         self._data = data
-        try:
+        with _Reading(path):
             magic, form, length = data[: data.index(b"\n", 0, _MAX_HEAD_LINE)].split()
             if magic.decode() != MAGIC or int(form) != FORMAT:
                 raise CatalogError(f"{path}: not a catalogue of format {FORMAT}; `lmdiag catalog build` makes one")
             self._start = data.index(b"\n") + 1
             head = self._unpack([0, int(length)])
             self._start += int(length)
-            self.versions: dict[str, list[str]] = head["versions"]
+            self.versions: dict[str, list[str]] = {
+                name: list(map(str, found)) for name, found in head["versions"].items()
+            }
             self._parts: dict[str, list[int]] = head["parts"]
             self._blocks: list[list[int]] = head["blocks"]
-            end = self._start + max(map(sum, (*self._parts.values(), *self._blocks)))
-        except (ValueError, KeyError, TypeError) as error:
-            raise _damaged(path, error) from None
-        if end != len(data):
-            raise _damaged(path, "it is cut off")
-        self._projects = list(self.versions)
+            if self._start + max(map(sum, (*self._parts.values(), *self._blocks))) != len(data):
+                raise ValueError("it is cut off")
         self._numbers = {name: {version: n for n, version in enumerate(found)} for name, found in self.versions.items()}
         self._unpacked: dict[int, list[Any]] = {}
         self._rows: dict[int, CatalogRow] = {}
 
     def _bytes(self, place: Sequence[int]) -> bytes:
-        start = self._start + place[0]
-        try:
-            return zlib.decompress(self._data[start : start + place[1]])
-        except zlib.error as error:
-            raise _damaged(self.path, error) from None
+        start, unpacker = self._start + place[0], zlib.decompressobj()
+        data = unpacker.decompress(self._data[start : start + place[1]], _MAX_PART)
+        if not unpacker.eof:
+            raise ValueError("a part is cut off, or larger than any")
+        return data
 
     def _unpack(self, place: Sequence[int]) -> Any:
         import json
 
-        try:
-            return json.loads(self._bytes(place))
-        except ValueError as error:
-            raise _damaged(self.path, error) from None
+        return json.loads(self._bytes(place))
 
     def _lines(self, name: str) -> list[str]:
-        text = self._bytes(self._parts[name]).decode()
+        with _Reading(self.path):
+            text = self._bytes(self._parts[name]).decode()
         return text.split("\n") if text else []
 
     @cached_property
     def texts(self) -> list[str]:
         """The key of each row, by its number."""
-        return self._lines("texts")
+        lines = self._lines("texts")
+        if len(self._blocks) != -(-len(lines) // ROWS_PER_BLOCK):
+            raise _damaged(self.path, "it has more texts than rows, or fewer")
+        return lines
 
     @cached_property
     def _words(self) -> list[str]:
@@ -159,7 +81,14 @@ class Catalog:
         lines = self._words
         index = bisect_left(lines, f"{word} ")
         found, _, numbers = lines[index].partition(" ") if index < len(lines) else ("", "", "")
-        return [int(number) for number in numbers.split()] if found == word else []
+        return self._numbers_in(numbers, len(self.texts)) if found == word else []
+
+    def _numbers_in(self, text: str, end: int) -> list[int]:
+        with _Reading(self.path):
+            numbers = [int(number) for number in text.split()]
+            if numbers and not 0 <= min(numbers) <= max(numbers) < end:
+                raise ValueError("a number of no row")
+            return numbers
 
     @cached_property
     def _files(self) -> dict[str, str]:
@@ -168,16 +97,19 @@ class Catalog:
     @cached_property
     def renamed(self) -> dict[int, int]:
         """Row -> the row that took its place when the message was reworded."""
-        return {int(old): int(new) for old, new in map(str.split, self._lines("renamed"))}
+        pairs = [self._numbers_in(line, len(self.texts)) for line in self._lines("renamed")]
+        with _Reading(self.path):
+            return {old: new for old, new in pairs}  # noqa: C416 - a pair that is none is noticed
 
     def row(self, number: int) -> CatalogRow:
         """Return a row by its number."""
         row = self._rows.get(number)
         if row is None:
             block, index = divmod(number, ROWS_PER_BLOCK)
-            names, *sites = self._block(block)[index]
-            found = tuple(self._site(*site) for site in sites)
-            row = CatalogRow(number, self.texts[number], tuple(names.split()), found)
+            with _Reading(self.path):
+                names, first, *more = self._block(block)[index]
+                found = tuple(site_of(site, self.versions) for site in (first, *more))
+                row = CatalogRow(number, self.texts[number], tuple(names.split()), found)
             if len(self._rows) >= _MAX_ROWS:
                 self._rows.clear()
             self._rows[number] = row
@@ -190,10 +122,6 @@ class Catalog:
             self._unpacked[number] = self._unpack(self._blocks[number])
         return self._unpacked[number]
 
-    def _site(self, project: int, file: str, qualname: str, how: str, changes: list[Any], runs: list[Any]) -> KnownSite:
-        name = self._projects[project]
-        return KnownSite(name, file, qualname, HOWS[how[0]], how.endswith("v"), changes, runs, self.versions[name])
-
     def release_of(self, project: str, version: str | None) -> int | None:
         """Return the release that a version is, as a number: `0.27.1+cu129` is 0.27.1; a nightly build is none."""
         if version is None or project not in self._numbers:
@@ -202,14 +130,30 @@ class Catalog:
 
     def rows_of_file(self, path: str) -> Iterator[CatalogRow]:
         """Yield the rows that have a site in a file, and others of their blocks."""
-        for block in map(int, self._files.get(path, "").split()):
+        for block in self._numbers_in(self._files.get(path, ""), len(self._blocks)):
             first = block * ROWS_PER_BLOCK
-            yield from map(self.row, range(first, first + len(self._block(block))))
+            yield from map(self.row, range(first, min(first + ROWS_PER_BLOCK, len(self.texts))))
 
     def number_of(self, row_id: str) -> int | None:
         """Return the number of the row of an id, or of the beginning of one if it is the only one."""
         found = [number for number, key in enumerate(self.texts) if key_id(key).startswith(row_id)]
         return found[0] if len(found) == 1 else None
+
+
+class _Reading:
+    """Whatever goes wrong while a part is read says that the file is damaged."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, ValueError | TypeError | LookupError | AttributeError | zlib.error):
+            raise _damaged(self._path, error) from None
 
 
 def _damaged(path: str, error: object) -> CatalogError:

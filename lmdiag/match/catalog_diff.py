@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lmdiag.match.catalog import Catalog, CatalogRow, KnownSite
+from lmdiag.match.catalog import Catalog
+from lmdiag.match.known_sites import CatalogRow, KnownSite
 
 
 class Change(NamedTuple):

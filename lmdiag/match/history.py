@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lmdiag.errors import CatalogError
-from lmdiag.match.catalog import Catalog, CatalogRow, KnownSite
+from lmdiag.match.catalog import Catalog
+from lmdiag.match.known_sites import CatalogRow, KnownSite
 from lmdiag.match.packages import Located
 from lmdiag.match.raise_sites import SiteMatch, release_before
 from lmdiag.model import Rewording, SourceLine

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from lmdiag.errors import UsageError
 from lmdiag.match.card_sites import card_template, wordings
-from lmdiag.match.catalog import CatalogRow
 from lmdiag.match.history import link
+from lmdiag.match.known_sites import CatalogRow
 from lmdiag.match.raise_sites import RaiseSites
 from lmdiag.match.templates import Template, TemplateError, fold
 

@@ -12,9 +12,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from lmdiag.match.catalog import Catalog, CatalogRow, KnownSite
+from lmdiag.match.catalog import Catalog
 from lmdiag.match.catalog_format import HOLE, LINE_BREAK, OPAQUE
 from lmdiag.match.catalog_words import WORD
+from lmdiag.match.known_sites import CatalogRow, KnownSite
 from lmdiag.match.packages import Located
 from lmdiag.match.templates import fold
 from lmdiag.match.versions import version_key

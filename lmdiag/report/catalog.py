@@ -9,8 +9,9 @@ from lmdiag.match.history import link, rewording
 from lmdiag.report.control import clip, one_line
 
 if TYPE_CHECKING:
-    from lmdiag.match.catalog import Catalog, CatalogRow, KnownSite
+    from lmdiag.match.catalog import Catalog
     from lmdiag.match.catalog_diff import Change
+    from lmdiag.match.known_sites import CatalogRow, KnownSite
     from lmdiag.match.raise_sites import SiteMatch
     from lmdiag.model import Rewording
 
