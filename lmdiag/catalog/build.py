@@ -40,6 +40,16 @@ def build(
     """
     if not names and directory is None:
         raise UsageError("nothing to read: give archives, vllm==0.26.0, vllm (all new releases), or --from DIR")
+    try:
+        return _build(names, directory, packages, into, work, say)
+    except OSError as error:
+        where = f"{error.filename or into}: cannot be written: {error.strerror or error}"
+        raise InputError(f"{where}; give --into and --work where there is room and you may write") from None
+
+
+def _build(
+    names: Sequence[str], directory: str | None, packages: Sequence[str], into: Path, work: Path, say: Say
+) -> bool:
     work.mkdir(parents=True, exist_ok=True)
     files = [write_release(release, work) for release in _installed(directory, packages)]
     archives = [Path(name) for name in names if _is_archive(name)]
@@ -53,7 +63,8 @@ def build(
         say(str(error))
     if files:
         merge(files, into, say)
-    say(f"{len(files)} releases merged into {into / FILE}" if files else "there is nothing new to merge")
+    amount = "1 release" if len(files) == 1 else f"{len(files)} releases"
+    say(f"{amount} merged into {into / FILE}" if files else "there is nothing new to merge")
     return not errors
 
 

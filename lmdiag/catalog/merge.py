@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from lmdiag.catalog.decode import rows_of
@@ -24,18 +27,30 @@ def merge(files: Sequence[Path], into: Path, say: Say) -> None:
 
     Raises InputError if a file or the catalogue that is there cannot be read; nothing is written then.
     """
-    rows, known = Rows(), dict[str, object]()
-    if (into / FILE).exists():
-        rows = rows_of(read_catalog(str(into / FILE)))
-        known = _listed(into / RELEASES)
-    for path in sorted(files):
-        header, sites = read_release(path)
-        _check(header, say)
-        rows.add_release(header.project, header.version, sites)
-        known[f"{header.project} {header.version}"] = _entry(header)
     into.mkdir(parents=True, exist_ok=True)
-    _replace(into / FILE, encode(rows))
-    _replace(into / RELEASES, _listing(known))
+    with _locked(into):
+        rows, known = Rows(), dict[str, object]()
+        if (into / FILE).exists():
+            rows = rows_of(read_catalog(str(into / FILE)))
+            known = _listed(into / RELEASES)
+        for path in sorted(files):
+            header, sites = read_release(path)
+            _check(header, say)
+            rows.add_release(header.project, header.version, sites)
+            known[f"{header.project} {header.version}"] = _entry(header)
+        _replace(into / RELEASES, _listing(known))  # first: what is listed and not there is built again
+        _replace(into / FILE, encode(rows))
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Wait until no other build merges into the directory: of two at once, neither loses what it adds."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _check(header: Header, say: Say) -> None:
@@ -78,5 +93,8 @@ def _listing(known: Mapping[str, object]) -> bytes:
 def _replace(path: Path, data: bytes) -> None:
     """Write a file whole or not at all."""
     partial = path.with_name(path.name + ".part")
-    partial.write_bytes(data)
-    partial.replace(path)
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
