@@ -26,16 +26,16 @@ def test_the_place_its_link_and_its_releases() -> None:
     assert text(now=NOW).splitlines() == [
         "  Raised at    vllm/config/model.py:508 in check (vLLM 0.26.0)",
         f"               {URL}",
-        "  In releases  0.11.1 to 0.34.0, there on line 510",
+        "  In releases  0.11.1 to 0.34.0, now on line 510",
     ]
 
 
 RELEASES: dict[str, tuple[dict[str, Any], str]] = {
     "the newest, on this line": ({}, "0.11.1 to 0.26.0"),
     "a build of the newest": ({"version": "0.26.0+cu129"}, "0.11.1 to 0.26.0"),
-    "the newest, elsewhere": ({"now": NOW._replace(file="vllm/b.py")}, "0.11.1 to 0.34.0, there at vllm/b.py:510"),
+    "the newest, elsewhere": ({"now": NOW._replace(file="vllm/b.py")}, "0.11.1 to 0.34.0, now at vllm/b.py:510"),
     "new": ({"since": "0.26.0"}, "new in 0.26.0"),
-    "new since what ran": ({"since": "0.34.0", "now": NOW}, "new in 0.34.0, there on line 510"),
+    "new since what ran": ({"since": "0.34.0", "now": NOW}, "new in 0.34.0, now on line 510"),
     "gone": ({"until": "0.29.0", "now": NOW}, "0.11.1 to 0.29.0, gone since"),
     "in one only": ({"since": "0.33.0", "until": "0.33.0"}, "only 0.33.0, gone since"),
     "reworded": ({"until": "0.29.0", "reworded": Rewording("0.30.0", "ab", "no {x} yet")}, "0.11.1 to 0.29.0; reworded in 0.30.0: no {x} yet"),
@@ -64,7 +64,7 @@ def test_what_is_not_known_leaves_no_gap() -> None:
 
 def test_without_a_version_the_newest_release_is_linked() -> None:
     assert text(version=None, line=None, url=None, now=NOW).splitlines()[1:] == [
-        "  In releases  0.11.1 to 0.34.0, there on line 510",
+        "  In releases  0.11.1 to 0.34.0, now on line 510",
         "               https://example.org/now",
     ]
 

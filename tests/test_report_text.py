@@ -61,7 +61,7 @@ def test_the_history_of_the_raise_site() -> None:
     assert MATCHED.raised_at is not None
     site = MATCHED.raised_at._replace(since="0.11.1", now=now, contradiction=why)
     text = show(MATCHED._replace(raised_at=site), width=120)
-    assert "\n  In releases    0.11.1 to 0.34.0, there on line 510\n" in text
+    assert "\n  In releases    0.11.1 to 0.34.0, now on line 510\n" in text
     assert f"\n  Contradiction  {why}\n" in text
 
 

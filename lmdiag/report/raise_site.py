@@ -51,7 +51,7 @@ def _place(site: RaisedAt, project: str) -> Iterator[Span]:
 
 
 def _releases(site: RaisedAt) -> Iterator[Span]:
-    """`0.11.1 to 0.33.0, there on line 510`, `only 0.33.0, gone since`, or `0.11.1 to 0.29.0; reworded in 0.30.0: …`."""
+    """`0.11.1 to 0.33.0, now on line 510`, `only 0.33.0, gone since`, or `0.11.1 to 0.29.0; reworded in 0.30.0: …`."""
     now = site.now
     # Without `now`, what ran is the newest release or a build of it.
     last = site.until or (now.version if now else release_name(site.version or ""))
@@ -71,7 +71,7 @@ def _releases(site: RaisedAt) -> Iterator[Span]:
 
 def _now(now: SourceLine, site: RaisedAt) -> Iterator[Span]:
     if now.file == site.file:
-        yield Span(f", there on line {now.line}")
+        yield Span(f", now on line {now.line}")
     else:
-        yield Span(", there at ")
+        yield Span(", now at ")
         yield Span(f"{now.file}:{now.line}", "raw")
