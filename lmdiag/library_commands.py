@@ -153,12 +153,13 @@ def check(directory: str, out: TextIO) -> int:
 
 
 def new(message: str, out: TextIO, err: TextIO) -> int:
-    """Print the skeleton of a card for a message, with what the catalogue knows of it."""
+    """Print the skeleton of a card for a message, with what the catalogue knows of it; keys in it are replaced."""
+    from lmdiag.diagnose.redact import redact
     from lmdiag.match.new import skeleton
 
     library = open_library()
     sites = library.sites
     for problem in library.problems:
         print(f"lmdiag: {visible(str(problem))}", file=err)
-    out.write(skeleton(message, sites[0] if sites else None))
+    out.write(skeleton(redact(message), sites[0] if sites else None))
     return 0

@@ -199,3 +199,9 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(Path, "read_bytes", refuse)
     with pytest.raises(InputError, match=r"cannot be read: .*model\.py"):
         list(read_directory(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["", ".", "/etc", "pip/_internal", "../rich"])
+def test_what_is_no_name_of_a_package_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="not the name of a package"):
+        list(read_directory(tmp_path, (name,)))

@@ -130,3 +130,8 @@ def test_lists_that_say_little(body: str, texts: list[str]) -> None:
 def test_lists_of_two_branches_are_one() -> None:
     body = "if value:\n    lines = ['the first line']\nelse:\n    lines = ['the other line']\nraise ValueError('; '.join(lines))"
     assert raised(body)[1:3] == ["the first line", "the other line"]
+
+
+def test_a_text_that_doubles_and_doubles_ends() -> None:
+    doubling = "m = 'word '\n" + "m = m + m\n" * 40 + "raise ValueError(m)"
+    assert max(map(len, raised(doubling))) < 20_010

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -152,8 +153,9 @@ def test_a_damaged_part_is_noticed_when_it_is_asked_for(ask: Callable[[Catalog],
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.bin", tmp_path):
-        with pytest.raises(CatalogError, match="no catalogue can be read"):
+    os.mkfifo(tmp_path / "pipe.bin")
+    for path, why in ((tmp_path / "none.bin", "no catalogue can be read"), (tmp_path, "not a file"), (tmp_path / "pipe.bin", "not a file")):
+        with pytest.raises(CatalogError, match=why):
             read_catalog(str(path))
     (tmp_path / "catalog.bin").write_bytes(DATA)
     assert len(read_catalog(str(tmp_path / "catalog.bin")).texts) == 4
@@ -181,8 +183,10 @@ def test_the_helper_rebuilds_what_was_there() -> None:
     read_all(Catalog(rebuilt({}), "x"))
 
 
+_DEEP = zlib.compress(b"[" * 200_000)
 WRONG = {
     "versions of a string": rebuilt({}, versions="x"),
+    "a head without a bottom": b"lmdiag-catalog 1 %d\n%b" % (len(_DEEP), _DEEP),
     "versions of numbers": rebuilt({}, versions={"vllm": 5}),
     "parts of a list": rebuilt({}, parts=[]),
     "blocks of nothing": rebuilt({}, blocks=None),

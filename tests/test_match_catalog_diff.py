@@ -53,8 +53,10 @@ def test_a_type_that_leaves_its_family_is_retyped() -> None:
     assert diff([old], [new]) == [("retyped", "abc")]
 
 
-def test_a_second_place_is_a_move_but_a_second_line_is_none() -> None:
-    assert diff([site("abc")], [site("abc"), site("abc", name="other")]) == [("moved", "abc")]
+def test_a_second_place_is_no_move_and_neither_is_a_second_line() -> None:
+    assert diff([site("abc")], [site("abc"), site("abc", name="other")]) == []
+    assert diff([site("abc"), site("abc", name="other")], [site("abc")]) == []
+    assert diff([site("abc")], [site("abc", name="other")]) == [("moved", "abc")]
     assert diff([site("abc")], [site("abc"), site("abc", line=44)]) == []
 
 

@@ -212,7 +212,16 @@ def test_builds_long_before_the_first_release_with_the_message() -> None:
     history = releases(None, None, None, 5)
     assert "0.12.0 and later" in (contradicted(history, "0.9.1.dev3") or "")
     assert contradicted(history, "0.11.1.dev3") is None
-    assert contradicted(history, "0.8.0") is None
+    assert contradicted(history, "0.1.dev1+gabc1234") is None
+    assert contradicted(history, "0.0.0") is None
+
+
+def test_a_build_of_the_next_minor_release_has_what_that_has() -> None:
+    """However many patch releases of the one before came out in between."""
+    names = ("0.14.0", "0.14.1", "0.14.2", "0.15.0")
+    history = {f"vllm {name}": [site(TEXT)] if name == "0.15.0" else [] for name in names}
+    assert contradicted(history, "0.14.0rc2.dev321+gabc") is None
+    assert contradicted(history, "0.13.0rc1.dev4+gabc") is not None
 
 
 def test_lines_of_assertions_are_not_compared() -> None:

@@ -12,6 +12,10 @@ FILES = {
     "a module of its own": (SITE + "typing_extensions.py", "typing_extensions", "typing_extensions.py"),
     "a checkout": ("/src/vllm/v1/core.py", "vllm", "vllm/v1/core.py"),
     "a checkout called like the package": ("/src/vllm/vllm/v1/core.py", "vllm", "vllm/v1/core.py"),
+    "a checkout of a release": ("/src/vllm-0.9.1/vllm/envs.py", "vllm", "vllm/envs.py"),
+    "a checkout of LMCache": ("/srv/0.3.9/lmcache/integration/vllm/vllm_v1_adapter.py", "lmcache", "lmcache/integration/vllm/vllm_v1_adapter.py"),
+    "a plugin beside it": ("/workspace/vllm/vllm_ascend/worker/w.py", "vllm_ascend", "vllm_ascend/worker/w.py"),
+    "a model's own code": ("/root/.cache/huggingface/modules/transformers_modules/org/m/modeling_x.py", "transformers_modules", "transformers_modules/org/m/modeling_x.py"),
     "relative": ("lmcache/v1/manager.py", "lmcache", "lmcache/v1/manager.py"),
     "LMCache's integration in vLLM": (SITE + "vllm/lmcache/adapter.py", "vllm", "vllm/lmcache/adapter.py"),
     "Windows": (r"C:\venv\Lib\site-packages\vllm\v1\core.py", "vllm", "vllm/v1/core.py"),
@@ -28,7 +32,7 @@ def test_the_package_of_a_frame(file: str, package: str, path: str) -> None:
     assert locate(Frame(file, 7, "f")) == Located(package, path, "f", 7)
 
 
-@pytest.mark.parametrize("file", ["/srv/app.py", "<string>", "", "/srv/vllm-fork/core.py", "/srv/myvllm/core.py", "<frozen runpy>"])
+@pytest.mark.parametrize("file", ["/srv/app.py", "<string>", "", "/srv/vllm-fork/core.py", "/srv/myvllm/core.py", "<frozen runpy>", "/root/.cache/vllm/torch_compile_cache/ab/cde.py", "/opt/vllm/start.py", "/opt/vllm/bin/vllm", "/home/u/vllm/.venv/bin/vllm"])
 def test_a_file_of_no_package(file: str) -> None:
     assert locate(Frame(file, 7, "f")) is None
     assert raising_frame([Frame(file, 7, "f")]) is None
@@ -39,16 +43,22 @@ HIDDEN = {
     "pydantic": SITE + "pydantic/_internal/_dataclasses.py",
     "a future": "/usr/lib/python3.12/concurrent/futures/_base.py",
     "a future of Red Hat": "/usr/lib64/python3.12/concurrent/futures/_base.py",
-    "an event loop": "/usr/lib/python3.12/asyncio/base_events.py",
+    "a pool": "/usr/lib/python3.12/multiprocessing/pool.py",
     "a future of an environment called vllm": "/envs/vllm/lib/python3.12/concurrent/futures/_base.py",
 }
 
 
 @pytest.mark.parametrize("file", HIDDEN.values(), ids=HIDDEN)
 def test_some_packages_hide_where_an_error_was_raised(file: str) -> None:
-    frames = [VLLM, Frame(file, 9, "g")]
+    frames = [VLLM, Frame(file, 9, "result")]
     assert frame_is_hidden(frames)
     assert raising_frame(frames) is None
+
+
+def test_a_pool_may_raise_an_error_of_its_own() -> None:
+    frames = [VLLM, Frame("/usr/lib/python3.12/concurrent/futures/thread.py", 171, "submit")]
+    assert not frame_is_hidden(frames)
+    assert raising_frame(frames) == Located("concurrent", "concurrent/futures/thread.py", "submit", 171)
 
 
 def test_the_last_frame_raised() -> None:

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lmdiag.catalog.rows import key_of
-from lmdiag.match.raise_sites import CANDIDATE, CERTAIN, PROBABLE, RaiseSites, agrees, release_before
+from lmdiag.match.raise_sites import CANDIDATE, CERTAIN, PROBABLE, RaiseSites, agrees
 from lmdiag.match.templates import fold
 
 # -- the text ------------------------------------------------------------------------------------------------------------
@@ -344,15 +344,6 @@ def test_all_rows_that_fit_the_best_first() -> None:
     assert [match.row.template for match in matches] == ["value {x} is bad", "value {x} is {y}", "value {x}"]
     assert [match.rank[5] for match in matches] == [False, True, False]
     assert len(rows_in(index.catalog)) == 4
-
-
-RELEASES = ("0.9.0", "0.10.0", "0.10.1.post1", "0.11.0")
-BEFORE = {"0.10.0": 1, "0.10.2.dev3": 2, "0.10.1rc1": 1, "0.12.0": 3, "0.8.0": None, "main": None, None: None}
-
-
-@pytest.mark.parametrize(("version", "number"), BEFORE.items())
-def test_the_release_before_a_build(version: str | None, number: int | None) -> None:
-    assert release_before(version, RELEASES) == number
 
 
 def test_a_message_broken_off_early_is_told_by_its_line() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -38,7 +39,7 @@ class Header(NamedTuple):
 
 def file_of(project: str, version: str) -> str:
     """Return the name of a release's file."""
-    return f"{project}-{version}.jsonl.gz"
+    return re.sub(r"[^\w.+!-]", "_", f"{project}-{version}") + ".jsonl.gz"
 
 
 def write_release(release: Release, directory: Path) -> Path:

@@ -84,6 +84,9 @@ def read_directory(root: Path, packages: tuple[str, ...] = ()) -> Iterator[Relea
 
     Raises InputError if there is none of them.
     """
+    for name in packages:
+        if not name.isidentifier():
+            raise InputError(f"--package {name!r}: not the name of a package, such as vllm_ascend")
     wanted = packages or tuple(name for name in PROJECTS if (root / name / "__init__.py").is_file())
     if not wanted:
         raise InputError(

@@ -16,6 +16,8 @@ Texts = list[Text]
 
 MAX_ALTERNATIVES = 12
 """Kept of one expression; a message built of more optional pieces is not told apart further."""
+MAX_LENGTH = 20_000
+"""Characters of a text; messages have a few hundred."""
 EMPTY: Text = ("",)
 _LETTERS = re.compile(r"[A-Za-z]{3}[A-Za-z]*")
 _TELLING = 2
@@ -40,8 +42,13 @@ def product(*pieces: Texts) -> Texts:
     """Return every way to put one alternative of each piece behind the one before, up to the bound."""
     found: Texts = [EMPTY]
     for alternatives in pieces:
-        found = [join_texts(head, tail) for head in found for tail in alternatives][: 4 * MAX_ALTERNATIVES]
+        found = [_bounded(join_texts(head, tail)) for head in found for tail in alternatives][: 4 * MAX_ALTERNATIVES]
     return unique(found)
+
+
+def _bounded(text: Text) -> Text:
+    """Return the text, or a hole for one that is longer than any message: `x = x + x`, over and over."""
+    return text if sum(map(len, text)) <= MAX_LENGTH else ("", "", "")
 
 
 def unique(texts: Iterable[Text]) -> Texts:

@@ -42,9 +42,9 @@ def raised_at(
 
         if foreign := raised_by(info.type, info.message):
             return RaisedAt(foreign, None, None, None, None, None, "words")
-        if info.frames and not frame_is_hidden(info.frames):
-            return None  # raised in code that belongs to no package
-    if match and frame_is_hidden(info.frames) and not may_be_of(match.site.project, info.frames):
+    if info.frames and not frame_is_hidden(info.frames):
+        return None  # raised in code that belongs to no package: a copy of vLLM's words is not vLLM
+    if match and not may_be_of(match.site.project, info.frames):
         match = None  # only other packages called what hides the frame: they may say the same
     if card and card.raised_at and (match is None or match.confidence == CANDIDATE):
         return _of_card(card.raised_at, info, versions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -152,7 +153,7 @@ class _Reading:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, ValueError | TypeError | LookupError | AttributeError | zlib.error):
+        if isinstance(error, ValueError | TypeError | LookupError | AttributeError | RecursionError | zlib.error):
             raise _damaged(self._path, error) from None
 
 
@@ -165,8 +166,10 @@ def _damaged(path: str, error: object) -> CatalogError:
 def read_catalog(path: str) -> Catalog:
     """Read the catalogue in a file. Raises CatalogError if there is none, or it is damaged or of another format."""
     try:
+        if not os.path.isfile(path) and os.path.exists(path):  # a pipe would never end
+            raise CatalogError(f"{path}: not a file; raise sites are left out")
         with open(path, "rb") as file:
-            data = file.read()
+            data = file.read(_MAX_PART)
     except OSError as error:
         raise CatalogError(
             f"{path}: no catalogue can be read there ({error.strerror}); raise sites are left out"

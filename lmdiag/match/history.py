@@ -8,7 +8,8 @@ from lmdiag.errors import CatalogError
 from lmdiag.match.catalog import Catalog
 from lmdiag.match.known_sites import CatalogRow, KnownSite
 from lmdiag.match.packages import Located
-from lmdiag.match.raise_sites import SiteMatch, release_before
+from lmdiag.match.raise_sites import SiteMatch
+from lmdiag.match.versions import version_key
 from lmdiag.model import Rewording, SourceLine
 
 _REPOSITORIES = {"vllm": "https://github.com/vllm-project/vllm", "lmcache": "https://github.com/LMCache/LMCache"}
@@ -115,12 +116,19 @@ def spans(names: Sequence[str], releases: Sequence[str]) -> str:
 
 
 def _not_yet(match: SiteMatch, version: str | None) -> str | None:
-    """A build between releases may have a message before the next release does, but not long before."""
-    before = release_before(version, match.site.releases)
-    first = min(item.first for item in match.row.sites if item.project == match.site.project)
-    if before is None or first <= before + 1:
+    """A build between releases may have what the next minor release has, and one without a tag says 0.1.dev1."""
+    before, first = (
+        _minor(version or ""),
+        min(item.first for item in match.row.sites if item.project == match.site.project),
+    )
+    since = match.site.releases[first]
+    if before <= (0, 1) or _minor(since) <= (before[0], before[1] + 1):
         return None
-    return f"the log says {match.site.project} {version}, but this message is only in {match.site.releases[first]} and later"
+    return f"the log says {match.site.project} {version}, but this message is only in {since} and later"
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return version_key(version)[:2] if len(version_key(version)) > 1 else ()
 
 
 def _spans(numbers: list[int], releases: Sequence[str]) -> str:

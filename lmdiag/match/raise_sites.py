@@ -18,7 +18,6 @@ from lmdiag.match.catalog_words import WORD
 from lmdiag.match.known_sites import CatalogRow, KnownSite
 from lmdiag.match.packages import Located
 from lmdiag.match.templates import fold
-from lmdiag.match.versions import version_key
 
 CERTAIN, PROBABLE, CANDIDATE = "certain", "probable", "candidate"
 _SURE_LENGTH, _SURE_HEADLESS, _SURE_WORDS = 25, 40, 3
@@ -252,14 +251,6 @@ def _confidence(hit: Hit, agrees: int) -> str:
     if hit.how >= _FIRST_LINE and (hit.unmistakable or agrees >= _FUNCTION):
         return CERTAIN
     return PROBABLE if hit.length >= _TELLING_LENGTH and hit.words >= _SURE_WORDS else CANDIDATE
-
-
-def release_before(version: str | None, releases: Sequence[str]) -> int | None:
-    """Return the number of the release, or of the last one before a version that is none."""
-    if version is None or not (wanted := version_key(version)):
-        return None
-    known = [number for number, release in enumerate(releases) if version_key(release) <= wanted]
-    return known[-1] if known else None
 
 
 def _name(type: str | None) -> str | None:

@@ -210,10 +210,8 @@ def _move_lines(change: Change, old: int, new: int) -> Iterator[str]:
     after = [(site.file, site.qualname) for site in change.new]
     left = [site for site in change.old if (site.file, site.qualname) not in after]
     come = [site for site in change.new if (site.file, site.qualname) not in before]
-    if left:
-        yield f"  {'was' if come else 'no longer'} at {_places(left, old)}"
-    if come:
-        yield f"  {'is' if left else 'now also'} at {_places(come, new)}"
+    yield f"  was at {_places(left, old)}"
+    yield f"  is at {_places(come, new)}"
 
 
 def _said(row: CatalogRow, sites: Sequence[KnownSite], release: int) -> str:
