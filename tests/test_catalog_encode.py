@@ -5,18 +5,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from catalog_samples import catalog_of, row_of, rows_in, rows_of_releases, site
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmdiag.catalog.decode import rows_of
-from lmdiag.catalog.encode import encode, show_key
+from lmdiag.catalog.encode import encode
 from lmdiag.catalog.rows import Rows, key_of
 from lmdiag.catalog.sites import Site
 from lmdiag.catalog.texts import is_opaque
 from lmdiag.match.catalog import Catalog
-from lmdiag.match.catalog_format import HOLE, LINE_BREAK, OPAQUE
+from lmdiag.match.catalog_format import OPAQUE
 
 RELEASES = (
     "vllm 0.9.0", "vllm 0.9.1rc1", "vllm 0.9.1", "vllm 0.10.0.post1", "vllm 0.10.0.1", "vllm 0.11.0",
@@ -168,11 +167,3 @@ def test_the_bytes_do_not_depend_on_the_interpreter_run() -> None:
         for seed in range(3)
     ]  # fmt: skip
     assert len(set(runs)) == 1
-
-
-@pytest.mark.parametrize(
-    ("key", "text"),
-    [(f"a {HOLE} b{LINE_BREAK}c", "a {} b c"), (f"{OPAQUE}vllm:a.py:f", "vllm:a.py:f"), ("plain", "plain")],
-)
-def test_a_key_can_be_read(key: str, text: str) -> None:
-    assert show_key(key) == text

@@ -48,14 +48,6 @@ def test_ids_are_those_of_the_words_alone() -> None:
     assert int(one.id, 16) >= 0
 
 
-def test_a_row_is_found_by_the_beginning_of_its_id() -> None:
-    catalog = Catalog(DATA, "x")
-    row = row_of(catalog, "value {a} is very bad")
-    assert catalog.number_of(row.id) == catalog.number_of(row.id[:6]) == row.number
-    assert catalog.number_of("") is None
-    assert catalog.number_of("zz") is None
-
-
 VERSIONS = {
     "0.10.0": 1, "v0.10.0": 1, "0.10.0+cu129": 1, "0.10.0-g3e11e108": 1, "0.10.0rc1": None, "0.10.1.dev4+g1": None,
     "0.11.0": None, "": None, None: None,

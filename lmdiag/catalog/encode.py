@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -11,7 +10,7 @@ from itertools import pairwise
 
 from lmdiag.catalog.aliases import rewordings
 from lmdiag.catalog.rows import At, Place, Row, Rows
-from lmdiag.match.catalog_format import FORMAT, HOLE, HOWS, LINE_BREAK, MAGIC, OPAQUE, ROWS_PER_BLOCK
+from lmdiag.match.catalog_format import FORMAT, HOWS, MAGIC, OPAQUE, ROWS_PER_BLOCK
 from lmdiag.match.catalog_words import words_of
 from lmdiag.match.versions import release_order
 
@@ -127,8 +126,3 @@ def _files(blocks: Sequence[Sequence[Row]]) -> Iterable[str]:
             for place in row.places:
                 found[place.file].add(number)
     return (f"{path} {' '.join(map(str, sorted(found[path])))}" for path in sorted(found))
-
-
-def show_key(key: str) -> str:
-    """Return a row's key as a person reads it."""
-    return re.sub(HOLE, "{}", key.replace(LINE_BREAK, " ").removeprefix(OPAQUE))

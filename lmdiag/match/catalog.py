@@ -12,7 +12,7 @@ from typing import Any
 
 from lmdiag.errors import CatalogError
 from lmdiag.match.catalog_format import FORMAT, MAGIC, ROWS_PER_BLOCK
-from lmdiag.match.known_sites import CatalogRow, key_id, site_of
+from lmdiag.match.known_sites import CatalogRow, site_of
 from lmdiag.match.versions import release_name
 
 _MAX_HEAD_LINE = 64
@@ -134,11 +134,6 @@ class Catalog:
         for block in self._numbers_in(self._files.get(path, ""), len(self._blocks)):
             first = block * ROWS_PER_BLOCK
             yield from map(self.row, range(first, min(first + ROWS_PER_BLOCK, len(self.texts))))
-
-    def number_of(self, row_id: str) -> int | None:
-        """Return the number of the row of an id, or of the beginning of one if it is the only one."""
-        found = [number for number, key in enumerate(self.texts) if key_id(key).startswith(row_id)]
-        return found[0] if len(found) == 1 else None
 
 
 class _Reading:
