@@ -114,7 +114,25 @@ class Solution(NamedTuple):
     """(flag, environment variable or LMCache key, new value)."""
     risk: str = "safe"
     unless: str = ""
-    """A fact that makes this advice wrong here."""
+    """Facts that make this advice wrong here."""
+    when: str = ""
+    """Facts without which it is not given; "": none are needed."""
+
+
+class Case(NamedTuple):
+    """One of several causes of the same message, told apart by what else the log says."""
+
+    when: str
+    text: str
+
+
+class Clue(NamedTuple):
+    """What else a card wants to know of the log: how a record or an exception's message begins."""
+
+    card: str
+    name: str
+    message: str
+    """A template; what its holes capture is `log.<name>.<hole>`."""
 
 
 class RaiseSite(NamedTuple):
@@ -173,6 +191,8 @@ class Card(NamedTuple):
     samples: tuple[Sample, ...] = ()
     near_misses: tuple[Sample, ...] = ()
     path: str = ""
+    clues: tuple[Clue, ...] = ()
+    cases: tuple[Case, ...] = ()
 
 
 class Match(NamedTuple):
@@ -266,12 +286,37 @@ class Symptom(NamedTuple):
     process: str | None
 
 
+class Edit(NamedTuple):
+    """A change as the operator makes it, in one of the places where it can be made."""
+
+    place: str
+    """One of PLACES."""
+    before: str | None
+    """As the log shows it now; None where it is not set, or the log does not say."""
+    after: str | None
+    """None: it is taken away."""
+
+
+PLACES = ("command line", "environment", "LMCache YAML", "kv_connector_extra_config")
+
+
 class Advice(NamedTuple):
     """A solution made for this server."""
 
     text: str
     change: tuple[tuple[str, str], ...]
     risk: str
+    edits: tuple[Edit, ...] = ()
+    """The change in this server's own terms; an LMCache setting has one for each place where it may stand."""
+
+
+class ClueSeen(NamedTuple):
+    """A clue that was found in the log. Its text is redacted in an incident."""
+
+    name: str
+    line: int
+    text: str
+    fields: tuple[tuple[str, str], ...]
 
 
 class Earlier(NamedTuple):
@@ -314,6 +359,10 @@ class Incident(NamedTuple):
     last_line: int
     evidence: tuple[str, ...]
     earlier: tuple[Earlier, ...] = ()
+    reason: str | None = None
+    """Which of several causes of the same message it was here, as far as the log tells."""
+    clues: tuple[ClueSeen, ...] = ()
+    """What told it, and what else the card asked for."""
 
 
 class Summary(NamedTuple):

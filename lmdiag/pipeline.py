@@ -12,7 +12,7 @@ class Pipeline:
     """The pipeline of one source. It opens nothing, reads no clock and prints nothing."""
 
     def __init__(self, source: str, cards: Cards) -> None:
-        self._assembler = Assembler(source)
+        self._assembler = Assembler(source, heads=cards.clues.heads)
         self._diagnoser = Diagnoser(source, cards)
 
     def feed(self, line: Line) -> None:

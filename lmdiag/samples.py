@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from lmdiag.match.cards import Problem
+from lmdiag.match.clues import Clues
 from lmdiag.match.matcher import Matcher
+from lmdiag.match.settings import Settings
 from lmdiag.model import Card, Frame, Incident, Line, Match
 from lmdiag.pipeline import Pipeline
 
@@ -16,6 +18,8 @@ class CardSet:
     def __init__(self, cards: Iterable[Card]) -> None:
         self._cards = {card.id: card for card in cards}
         self._matcher = Matcher(rule for card in self._cards.values() for rule in card.rules)
+        self.clues = Clues(clue for card in self._cards.values() for clue in card.clues)
+        self.settings: Settings = {}
 
     def match(
         self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False

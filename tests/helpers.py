@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
+from lmdiag.match.clues import Clues
+from lmdiag.match.settings import Settings
 from lmdiag.model import Card, Frame, Incident, Line, Match
 from lmdiag.pipeline import Pipeline
 
 
 class NoCards:
     """A pack without cards: every traceback is a finding without a card."""
+
+    clues = Clues(())
+    settings: ClassVar[Settings] = {}
 
     def match(self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False) -> Match | None:
         """No card fits."""

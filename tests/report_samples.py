@@ -5,7 +5,9 @@ from __future__ import annotations
 from lmdiag.model import (
     Advice,
     Card,
+    ClueSeen,
     Earlier,
+    Edit,
     Facts,
     Incident,
     MatchRule,
@@ -91,7 +93,8 @@ MATCHED = Incident(
     fields=(("layers", "61"),),
     facts=FACTS,
     advice=(
-        Advice("Set `use_layerwise` to `false`.", (("lmcache.use_layerwise", "false"),), "safe"),
+        Advice("Set `use_layerwise` to `false`.", (("lmcache.use_layerwise", "false"),), "safe",
+               (Edit("LMCache YAML", "use_layerwise: true", "use_layerwise: false"),)),
         Advice("Serve without LMCache.", (("--kv-transfer-config", "{}"), ("VLLM_X", "a b")), "disruptive"),
     ),
     occurrences=3,
@@ -103,11 +106,13 @@ MATCHED = Incident(
     last_line=262,
     evidence=tuple(f"(Worker_TP0 pid=4242) ERROR line {number}" for number in range(12)),
     earlier=(Earlier("ValueError", "No available memory for the cache blocks.", None, "server.log", 17),),
+    reason="The log shows an MLA model.",
+    clues=(ClueSeen("mla", 12, "Using MLA backend", (("backend", "FLASHMLA"),)),),
 )
 
 UNMATCHED = MATCHED._replace(
     card=None, title="AssertionError", severity="error", confidence="none", outcome="died", advice=(), fields=(),
-    root=Root("AssertionError", "expected 16 heads, it's 12", "Worker_TP0", None), earlier=(),
+    root=Root("AssertionError", "expected 16 heads, it's 12", "Worker_TP0", None), earlier=(), reason=None, clues=(),
 )  # fmt: skip
 
 HIDDEN = UNMATCHED._replace(

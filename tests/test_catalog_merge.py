@@ -42,7 +42,7 @@ def test_one_after_the_other_gives_the_same_files_as_all_at_once(tmp_path: Path,
         merge([path], tmp_path / "steps", quiet)
     merge(files[:2], tmp_path / "steps", quiet)
     assert contents(tmp_path / "once") == contents(tmp_path / "steps")
-    assert set(contents(tmp_path / "once")) == {"catalog.bin", "releases.json"}
+    assert set(contents(tmp_path / "once")) == {"catalog.bin", "releases.json", "settings.json"}
 
 
 def test_the_list_of_releases_tells_their_origin_and_figures(tmp_path: Path, files: list[Path]) -> None:

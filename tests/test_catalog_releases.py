@@ -15,6 +15,7 @@ from lmdiag.errors import InputError
 SOURCES = {
     "vllm/a.py": "def f(x):\n    assert x\n    raise ValueError(f'bad {x} é') if x else TypeError('half \\ud800 a pair')",
     "vllm/b.py": "def f(:",
+    "vllm/engine/arg_utils.py": "p.add_argument('--port')",
 }
 RELEASE = Release("vllm", "0.26.0", "vllm-0.26.0.tar.gz", "ab" * 32, SOURCES)
 
@@ -34,7 +35,7 @@ def test_round_trip(tmp_path: Path) -> None:
     header, read = read_release(path)
     assert path.name == "vllm-0.26.0.jsonl.gz"
     assert read == sites
-    assert header == (*RELEASE[:4], figures)
+    assert header == (*RELEASE[:4], figures, ("flag --port",))
     assert read_header(path) == header
     assert header.figures.unparsable == ("vllm/b.py",)
 

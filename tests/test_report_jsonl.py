@@ -17,7 +17,7 @@ from lmdiag.report.schema import json_schema
 KEYS = [
     "schema_version", "kind", "id", "fingerprint", "state", "card", "title", "severity", "scope", "confidence",
     "cause_visible", "outcome", "root", "raised_at", "symptoms", "fields", "facts", "advice", "count", "processes",
-    "first_seen", "last_seen", "source", "first_line", "last_line", "evidence", "earlier",
+    "first_seen", "last_seen", "source", "first_line", "last_line", "evidence", "earlier", "reason", "clues",
 ]  # fmt: skip
 INCIDENTS = [MATCHED, UNMATCHED, HIDDEN, REQUEST, UNMATCHED._replace(facts=Facts(), first_seen=None, evidence=())]
 VALIDATOR = Draft202012Validator(json_schema())
@@ -33,11 +33,14 @@ def test_pairs_become_objects() -> None:
     assert got["facts"]["arguments"]["port"] == "8001"
     assert got["advice"][0] == {
         "text": "Set `use_layerwise` to `false`.", "change": {"lmcache.use_layerwise": "false"}, "risk": "safe",
+        "edits": [{"place": "LMCache YAML", "before": "use_layerwise: true", "after": "use_layerwise: false"}],
     }  # fmt: skip
     assert got["root"] == {
         "type": "ValueError", "message": "layerwise MLA connector is not supported yet", "process": "Worker_TP0",
         "pid": 4242,
     }  # fmt: skip
+    assert got["reason"] == "The log shows an MLA model."
+    assert got["clues"] == [{"name": "mla", "line": 12, "text": "Using MLA backend", "fields": {"backend": "FLASHMLA"}}]
     assert got["earlier"] == [
         {"type": "ValueError", "message": "No available memory for the cache blocks.", "card": None,
          "source": "server.log", "line": 17}

@@ -25,7 +25,7 @@ def test_a_report_renders_as_headings_lists_and_code() -> None:
     shown = html(text)
     assert shown.startswith(f"<h2>CRITICAL  start failed  {CARD.title}</h2>")
     assert "<h3>What to change</h3>\n<ol>\n<li>\n<p>Set <code>use_layerwise</code>" in shown
-    assert '<pre><code class="language-text">lmcache.use_layerwise: false\n</code></pre>\n</li>' in shown
+    assert '<pre><code class="language-text">- use_layerwise: true  # LMCache YAML\n+ use_layerwise: false  # LMCache YAML\n</code></pre>\n</li>' in shown
     assert f'<a href="{URL}">' in shown
     assert text.endswith("\n")
 

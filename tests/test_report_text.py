@@ -74,9 +74,15 @@ def test_an_error_of_another_package_has_no_place() -> None:
 
 def test_changes_are_lines_to_copy() -> None:
     text = show(MATCHED)
-    assert "    1. Set `use_layerwise` to `false`.\n         lmcache.use_layerwise: false\n    2." in text
+    assert "    1. Set `use_layerwise` to `false`.\n" in text
+    assert "         - use_layerwise: true  # LMCache YAML\n         + use_layerwise: false  # LMCache YAML\n    2." in text
     assert "         --kv-transfer-config '{}'\n         VLLM_X='a b'\n" in text
     assert "Disruptive: " not in text  # nothing runs that could be disrupted
+
+
+def test_the_reason_stands_with_the_line_that_told_it() -> None:
+    text = show(MATCHED)
+    assert "  Why it happened here\n    The log shows an MLA model.\n    - server.log:12: Using MLA backend\n" in text
 
 
 def test_a_change_cannot_break_out_of_its_quotes() -> None:

@@ -13,9 +13,11 @@ from lmdiag.catalog.decode import rows_of
 from lmdiag.catalog.encode import encode
 from lmdiag.catalog.releases import Header, read_release
 from lmdiag.catalog.rows import Rows
+from lmdiag.catalog.settings_table import add_settings
 from lmdiag.errors import InputError
 from lmdiag.match.catalog import read_catalog
-from lmdiag.match.catalog_format import FILE, RELEASES
+from lmdiag.match.catalog_format import FILE, RELEASES, SETTINGS
+from lmdiag.match.settings import read_settings
 from lmdiag.match.versions import release_order
 
 Say = Callable[[str], None]
@@ -33,12 +35,15 @@ def merge(files: Sequence[Path], into: Path, say: Say) -> None:
         if (into / FILE).exists():
             rows = rows_of(read_catalog(str(into / FILE)))
             known = _listed(into / RELEASES)
+        headers = []
         for path in sorted(files):
             header, sites = read_release(path)
+            headers.append(header)
             _check(header, say)
             rows.add_release(header.project, header.version, sites)
             known[f"{header.project} {header.version}"] = _entry(header)
         _replace(into / RELEASES, _listing(known))  # first: what is listed and not there is built again
+        _replace(into / SETTINGS, add_settings(read_settings(str(into / SETTINGS)), headers))
         _replace(into / FILE, encode(rows))
 
 

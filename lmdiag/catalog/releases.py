@@ -1,4 +1,4 @@
-"""One file for each release that was read: its raise sites and figures, so that none is read twice.
+"""One file for each release that was read: its raise sites, settings and figures, so that none is read twice.
 
 Lines of JSON, gzipped: the header first, then one site a line. The same sources give the same bytes.
 """
@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lmdiag.catalog.extract import Figures, extract
+from lmdiag.catalog.settings import settings
 from lmdiag.catalog.sites import Site
 from lmdiag.catalog.sources import Release
 from lmdiag.errors import InputError
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the extractor finds more or other things, so that older files are made anew."""
 
 
@@ -35,6 +36,7 @@ class Header(NamedTuple):
     origin: str
     sha256: str
     figures: Figures
+    settings: tuple[str, ...]
 
 
 def file_of(project: str, version: str) -> str:
@@ -45,7 +47,7 @@ def file_of(project: str, version: str) -> str:
 def write_release(release: Release, directory: Path) -> Path:
     """Extract a release into a file of the directory; return its path."""
     sites, figures = extract(release.sources)
-    header = Header(*release[:4], figures)
+    header = Header(*release[:4], figures, settings(release.sources))
     rows = [json.dumps({"format": FORMAT, **header._asdict(), "figures": figures._asdict()}), *map(_dump, sites)]
     path = directory / file_of(release.project, release.version)
     partial = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -96,7 +98,8 @@ def _header(path: Path, lines: Iterable[str]) -> Header:
     if data.pop("format") != FORMAT:
         raise InputError(f"{path}: is of another format; delete it to have it made again")
     figures = data.pop("figures")
-    return Header(**data, figures=Figures(**{**figures, "unparsable": tuple(figures["unparsable"])}))
+    names = tuple(map(str, data.pop("settings")))
+    return Header(**data, settings=names, figures=Figures(**{**figures, "unparsable": tuple(figures["unparsable"])}))
 
 
 def _site(data: list[Any]) -> Site:

@@ -1,107 +1,74 @@
-"""Makes a card's solutions fit this server: fields filled in, sums done, advice refused that the facts contradict."""
+"""Makes a card's solutions fit this server: values filled in, advice refused that the facts contradict."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from lmdiag.match.versions import version_key
-from lmdiag.model import Advice, Facts, Solution
-
-_HOLE = re.compile(r"\{([^{}]+)\}")
-_CONDITION = re.compile(r"\s*([\w.]+)\s*(?:(==|!=|<=|>=|<|>)\s*(.+?))?\s*$")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-
-
-def personal(
-    solutions: Sequence[Solution], fields: Mapping[str, str], facts: Facts, outcome: str
-) -> tuple[Advice, ...]:
-    """Return the solutions that apply, in their order, with the incident's numbers in them."""
-    known = _known(facts, outcome)
-    return tuple(
-        Advice(render(item.text, fields), tuple((key, render(value, fields)) for key, value in item.change), item.risk)
-        for item in solutions
-        if not _contradicted(item.unless, known)
-    )
+from lmdiag.diagnose.cards import Cards
+from lmdiag.diagnose.edits import edits, is_done
+from lmdiag.match.conditions import facts_in, holds
+from lmdiag.match.prose import filled
+from lmdiag.match.settings import known_in
+from lmdiag.match.sums import fill
+from lmdiag.model import Advice, Card, ClueSeen, Facts, Solution
 
 
-def render(text: str, fields: Mapping[str, str]) -> str:
-    """Fill `{field}` and sums over fields (`{free * 0.95 / total}`) in; what cannot be computed stays as it is."""
-    return _HOLE.sub(lambda hit: _value(hit.group(1).strip(), fields) or hit.group(), text)
+def personal(solutions: Sequence[Solution], known: Mapping[str, str], facts: Facts, cards: Cards) -> tuple[Advice, ...]:
+    """Return the solutions that apply, in their order, with this server's values in them.
+
+    Left out is what `when` and `unless` rule out, what the log shows to be set already, and what names a setting that
+    the release at hand does not know, after the table of settings of `cards`. If the last rules out all, the texts
+    stay, and say so, without their changes.
+    """
+    versions = {"vllm": facts.vllm_version, "lmcache": facts.lmcache_version}
+    given: list[Advice] = []
+    unknown: list[Advice] = []
+    for item in solutions:
+        if (item.when and not holds(item.when, known)) or holds(item.unless, known):
+            continue
+        text, change = filled(item.text, known), _change(item, known)
+        found = edits(change, facts.arguments)
+        if not text or is_done(found):
+            continue
+        missing = [key for key, _ in change if known_in(cards.settings, key, versions) is False]
+        if missing:
+            unknown.append(Advice(f"{text} {_too_old(missing, facts)}", (), item.risk))
+        else:
+            given.append(Advice(text, change, item.risk, found))
+    return tuple(given or unknown)
 
 
-def _value(expression: str, fields: Mapping[str, str]) -> str | None:
-    if expression in fields:
-        return fields[expression]
-    if not re.search(r"[-+*/]", expression):
-        return None
-    import ast  # only where a card computes
-
-    try:
-        return _number(_compute(ast.parse(expression, mode="eval").body, fields))
-    except (SyntaxError, ValueError, ZeroDivisionError, KeyError, OverflowError):
-        return None
+def _change(item: Solution, known: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the change with its values; nothing if one of them is not in the log: half a change may do harm."""
+    values = [(key, fill(value, known)) for key, value in item.change]
+    whole = tuple((key, value) for key, value in values if value is not None)
+    return whole if len(whole) == len(values) else ()
 
 
-def _number(value: float) -> str:
-    """Cut to two decimals, never up: a limit that is rounded up is exceeded."""
-    if value == int(value):
-        return str(int(value))
-    return f"{int(value * 100) / 100:.2f}".rstrip("0").rstrip(".")
+def _too_old(missing: Sequence[str], facts: Facts) -> str:
+    ours = [f"vLLM {facts.vllm_version}" if facts.vllm_version else "", f"LMCache {facts.lmcache_version}"]
+    running = " and ".join(name for name in ours if name and not name.endswith("None"))
+    return f"({running}, which runs here, does not know {' or '.join(f'`{key}`' for key in missing)}.)"
 
 
-def _compute(node: object, fields: Mapping[str, str]) -> float:
-    """Numbers, fields, + - * / // and brackets; nothing else, since a card of a site is not trusted with more."""
-    import ast
-
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-        return node.value
-    if isinstance(node, ast.Name):
-        hit = _NUMBER.search(fields[node.id].replace(",", ""))
-        if hit is None:
-            raise ValueError(fields[node.id])
-        return float(hit.group())
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_compute(node.operand, fields)
-    if isinstance(node, ast.BinOp):
-        left, right = _compute(node.left, fields), _compute(node.right, fields)
-        if isinstance(node.op, ast.Add):
-            return left + right
-        if isinstance(node.op, ast.Sub):
-            return left - right
-        if isinstance(node.op, ast.Mult):
-            return left * right
-        if isinstance(node.op, ast.Div):
-            return left / right
-        if isinstance(node.op, ast.FloorDiv):
-            return left // right
-    raise ValueError(node)
+def reason(card: Card, known: Mapping[str, str]) -> str | None:
+    """Return the text of the first case that the log shows, or None."""
+    for case in card.cases:
+        if holds(case.when, known):
+            return filled(case.text, known)
+    return None
 
 
-def _known(facts: Facts, outcome: str) -> dict[str, str]:
-    named = {
-        "vllm_version": facts.vllm_version,
-        "lmcache_version": facts.lmcache_version,
-        "platform": facts.platform,
-        "outcome": outcome,
-        **{f"argument.{name}": value.strip("'\"") for name, value in facts.arguments},
-    }
-    return {name: value for name, value in named.items() if value is not None}
+def asked_for(card: Card, known: Mapping[str, str], clues: Sequence[ClueSeen]) -> tuple[ClueSeen, ...]:
+    """Return the clues on which the reason or the advice rests."""
+    return tuple(clue for clue in clues if clue.name in set(_used(card, known)))
 
 
-def _contradicted(unless: str, known: Mapping[str, str]) -> bool:
-    return any(_holds(part, known) for part in unless.split(" or ") if part.strip())
-
-
-def _holds(condition: str, known: Mapping[str, str]) -> bool:
-    """An unknown fact contradicts nothing."""
-    hit = _CONDITION.match(condition)
-    if hit is None or hit.group(1) not in known:
-        return False
-    mine, operator, wanted = known[hit.group(1)], hit.group(2), (hit.group(3) or "").strip("'\"")
-    if operator is None:
-        return True
-    if operator in ("==", "!="):
-        return (mine == wanted) is (operator == "==")
-    left, right = version_key(mine), version_key(wanted)
-    return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[operator]
+def _used(card: Card, known: Mapping[str, str]) -> Iterator[str]:
+    conditions = [next((case.when for case in card.cases if holds(case.when, known)), "")]
+    conditions += [item.when for item in card.solutions if holds(item.when, known)]
+    for condition in conditions:
+        for fact in facts_in(condition) if condition else ():
+            group, _, name = fact.partition(".")
+            if group == "log":
+                yield name.partition(".")[0]

@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Protocol
 from lmdiag.model import Card, Frame, Match
 
 if TYPE_CHECKING:
+    from lmdiag.match.clues import Clues
     from lmdiag.match.packages import Located
     from lmdiag.match.raise_sites import SiteMatch
+    from lmdiag.match.settings import Settings
 
 
 class Cards(Protocol):
     """What a diagnosis needs of the pack and the catalogue."""
+
+    @property
+    def clues(self) -> Clues:
+        """What else the cards want to know of a log."""
+
+    @property
+    def settings(self) -> Settings:
+        """Which releases know which settings."""
 
     def match(
         self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False

@@ -12,7 +12,7 @@ from lmdiag.diagnose.chains import STOP_TYPES, Quoted, is_noise, is_symptom_type
 from lmdiag.diagnose.incidents import build
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.verdicts import judge
-from lmdiag.model import ExceptionInfo, Incident, Match, Record, Symptom, Traceback
+from lmdiag.model import ClueSeen, ExceptionInfo, Incident, Match, Record, Symptom, Traceback
 from lmdiag.parse.assembler import CRASH
 
 _MAX_CANDIDATES = 500
@@ -84,12 +84,18 @@ class Diagnoser:
             del lives[1:-_MAX_LIVES]
         life.note(record)
         life.facts = facts_of.update(life.facts, record)
+        self._see(life, record, record.text)
         if life.engine_seen and (hit := _ENGINE_GONE.match(record.text)):
             life.gone = life.gone or record._replace(text=hit.group(1))
         if record.logger == "bare" and CRASH.match(record.text):
             self._kill(life, record)
         elif record.level in ("ERROR", "CRITICAL"):
             self._error_record(life, record)
+
+    def _see(self, life: Life, event: Record | Traceback, text: str) -> None:
+        """Note what a card asked for. A client's text never begins a record, nor an exception's message in full."""
+        for clue, fields in self._cards.clues.find(text):
+            life.see(clue.card, ClueSeen(clue.name, event.origin.first_line, text, fields))
 
     def _kill(self, life: Life, record: Record) -> None:
         """Keep the first sign of a process that a signal ended."""
@@ -141,6 +147,9 @@ class Diagnoser:
 
     def _traceback(self, traceback: Traceback) -> None:
         life = self._life(traceback)
+        if not is_request(traceback):
+            for text in (traceback.header, *(item.message for item in traceback.exceptions)):
+                self._see(life, traceback, text)
         if is_noise(traceback) or traceback.level in ("INFO", "DEBUG", "WARNING"):
             return
         exceptions = traceback.exceptions

@@ -70,9 +70,14 @@ def split_arguments(text: str) -> list[tuple[str, str]]:
     for part in _split(text):
         separator = ":" if part[:1] in "'\"" else "="
         name, found, value = part.partition(separator)
-        if found and (name := name.strip().strip("'\"")).isidentifier():
+        if found and _is_name(name := name.strip().strip("'\"")):
             pairs.append((name, value.strip()))
     return pairs
+
+
+def _is_name(text: str) -> bool:
+    """Whether it is an argument's name, or a key like `lmcache.chunk_size`."""
+    return all(part.isidentifier() for part in text.split("."))
 
 
 def _split(text: str) -> list[str]:

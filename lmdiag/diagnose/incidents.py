@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from lmdiag.diagnose.advice import personal
+from lmdiag.diagnose.advice import asked_for, personal, reason
 from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.cards import Cards
+from lmdiag.diagnose.known import known_values
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.redact import redact, redacted
 from lmdiag.diagnose.verdicts import Verdict
 from lmdiag.errors import CardError
-from lmdiag.model import SEVERITIES, Card, Earlier, Facts, Incident, RaisedAt, Root, Symptom
+from lmdiag.model import SEVERITIES, Advice, Card, ClueSeen, Earlier, Facts, Incident, RaisedAt, Root, Symptom
 
 _MAX_MESSAGE = 8000
 _MAX_REQUEST_MESSAGE = 1000
@@ -63,7 +65,7 @@ def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Inci
     )
     scope = _scope(verdict, card)
     fingerprint = _digest(*(verdict.key or ("invisible", verdict.outcome)), verdict.life.service)
-    advice = personal(card.solutions, dict(fields), facts, verdict.outcome) if card else ()
+    advised = _advised(card, fields, facts, verdict, cards) if card else _NOT_ADVISED
     first_seen, last_seen = (candidate.first_time, candidate.last_time) if candidate else (None, None)
     return Incident(
         id=_digest(fingerprint, source, str(verdict.first_line)),
@@ -81,7 +83,7 @@ def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Inci
         symptoms=_symptoms(verdict, candidate),
         fields=fields,
         facts=facts,
-        advice=advice,
+        advice=advised.advice,
         occurrences=max(candidate.count if candidate else 1, verdict.lives),
         processes=tuple(candidate.processes)[:_MAX_PROCESSES] if candidate else (),
         first_seen=first_seen,
@@ -91,7 +93,32 @@ def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Inci
         last_line=verdict.last_line,
         evidence=_evidence(verdict),
         earlier=tuple(_earlier(item, source) for item in verdict.earlier[:_MAX_EARLIER]),
+        reason=advised.reason,
+        clues=advised.clues,
     )
+
+
+class _Advised(NamedTuple):
+    """What a card says about this incident."""
+
+    advice: tuple[Advice, ...]
+    reason: str | None
+    clues: tuple[ClueSeen, ...]
+
+
+_NOT_ADVISED = _Advised((), None, ())
+
+
+def _advised(card: Card, fields: Sequence[tuple[str, str]], facts: Facts, verdict: Verdict, cards: Cards) -> _Advised:
+    clues = [_redacted(clue) for clue in verdict.life.clues(card.id, verdict.last_line)]
+    known = known_values(fields, facts, verdict.outcome, clues)
+    advice = personal(card.solutions, known, facts, cards)
+    return _Advised(advice, reason(card, known), asked_for(card, known, clues))
+
+
+def _redacted(clue: ClueSeen) -> ClueSeen:
+    fields = tuple((name, redacted(value, _MAX_FIELD)) for name, value in clue.fields)
+    return clue._replace(text=redacted(clue.text, _MAX_EVIDENCE_LINE), fields=fields)
 
 
 def _raised_at(candidate: Candidate, card: Card | None, facts: Facts, cards: Cards) -> RaisedAt | None:

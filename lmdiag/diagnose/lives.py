@@ -9,7 +9,7 @@ import re
 
 from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.chains import Quoted
-from lmdiag.model import Facts, Record, Symptom, Traceback
+from lmdiag.model import ClueSeen, Facts, Record, Symptom, Traceback
 
 _STARTS = (
     (
@@ -28,6 +28,9 @@ _STOP = re.compile(
     r"Gracefully (?:shutting down|stopping)[\w .]*$|(?:\[shutdown\] )?\w+: trigger received signal=SIG\w+$|"
     r"(?:Received|Got) signal \w+[\w ,.]*$|Waiting for application shutdown\.?$"
 )
+
+
+_MAX_CLUES = 16
 
 
 class Life:
@@ -55,6 +58,7 @@ class Life:
         """The engine core's own lines are in the log, so that an exception of it would be too."""
         self.first_symptom: int | None = None
         self.last_line = first_line
+        self._clues: dict[tuple[str, str], list[ClueSeen]] = {}
 
     def _failed_before(self, line: int) -> bool:
         failures = [item.first.first_line for item in self.candidates.values() if not item.request]
@@ -65,6 +69,18 @@ class Life:
     def failing(self) -> bool:
         """Whether anything beyond a client's mistake has been seen in it."""
         return bool(self.symptoms or self.killed) or any(not item.request for item in self.candidates.values())
+
+    def see(self, card: str, clue: ClueSeen) -> None:
+        """Keep a card's clue: the first and the last few of each."""
+        seen = self._clues.setdefault((card, clue.name), [])
+        seen.append(clue)
+        if len(seen) > _MAX_CLUES:
+            del seen[_MAX_CLUES // 2]
+
+    def clues(self, card: str, line: int) -> tuple[ClueSeen, ...]:
+        """Return the clues of a card: of each the last one up to a line, or the first behind it."""
+        found = [seen for (owner, _), seen in self._clues.items() if owner == card]
+        return tuple(next((one for one in reversed(seen) if one.line <= line), seen[0]) for seen in found)
 
     def settle(self) -> None:
         """Take a process that had gone for killed, if the server was serving and nothing went wrong before.

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from lmdiag.match.templates import parse_template
-from lmdiag.model import Card, MatchRule, RaiseSite, Sample, Solution
+from lmdiag.model import Card, Case, Clue, MatchRule, RaiseSite, Sample, Solution
 
 
 class Problem(NamedTuple):
@@ -95,16 +94,9 @@ def _problems(path: str, data: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _inner_problems(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What one part of a card says about another; asked only where each part is well-formed."""
-    from lmdiag.match.conditions import no_hole, sum_problems
+    from lmdiag.match.card_words import word_problems
 
-    holes = {part.text for rule in _tables(data["match"]) for part in parse_template(rule["message"]) if part.hole}
-    for number, item in enumerate(data["card"]["solutions"]):
-        for key, value in item.get("change", {}).items():
-            for problem in sum_problems(value, holes):
-                yield f"card.solutions[{number}].change.{key}", problem
-    for number, item in enumerate(data["sample"]):
-        for name in sorted(item.get("fields", {}).keys() - holes):
-            yield f"sample[{number}].fields.{name}", no_hole(name, holes)
+    yield from word_problems(data)
 
 
 def _across(cards: Mapping[str, Card], ids: set[str]) -> Iterator[Problem]:
@@ -159,7 +151,7 @@ def _card(path: str, data: dict[str, Any]) -> Card:
         trigger=text["trigger"],
         situations=_texts(text, "situations"),
         solutions=tuple(
-            Solution(item["text"], _pairs(item, "change"), item["risk"], item.get("unless", ""))
+            Solution(item["text"], _pairs(item, "change"), item["risk"], item.get("unless", ""), item.get("when", ""))
             for item in text["solutions"]
         ),
         example_before=example.get("before", ""),
@@ -175,4 +167,6 @@ def _card(path: str, data: dict[str, Any]) -> Card:
         samples=tuple(Sample(item["log"], _pairs(item, "fields")) for item in data["sample"]),
         near_misses=tuple(Sample(item["log"]) for item in data["near_miss"]),
         path=path,
+        clues=tuple(Clue(_id(path), item["name"], item["message"]) for item in data.get("clue", ())),
+        cases=tuple(Case(item["when"], item["text"]) for item in text.get("cases", ())),
     )

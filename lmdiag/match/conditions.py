@@ -1,47 +1,88 @@
-"""The two small languages of a solution: the conditions of `unless`, and the sums in the values of `change`.
+"""The conditions of `when` and `unless`: `<fact> <op> <value>`, or a fact alone, which means that it is known.
 
-A condition is `<fact> <op> <value>`, or a fact alone, which means that it is known; they are joined by " or ".
+They are joined by " and " and " or "; " and " binds tighter. An unknown fact fulfils nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping, Set
 
+from lmdiag.match.sums import NOTHING
+from lmdiag.match.versions import version_key
 from lmdiag.model import OUTCOMES
 
-FACTS = ("vllm_version", "lmcache_version", "platform", "outcome")
-_CONDITION = re.compile(r"(?P<fact>[^\s=!<>]+)(?:\s*(?P<operator>[=!<>]+)\s*(?P<value>.*))?")
-_PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
-_EXPRESSION = re.compile(r"[\w\s.+\-*/()]+")
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_OPERATORS = ("==", "!=", "<=", ">=", "<", ">")
-_ARGUMENT = re.compile(r"argument\.[a-z]\w*")
+FACTS = ("vllm_version", "lmcache_version", "platform", "outcome", "model", "architecture")
+_CONDITION = re.compile(r"(?P<fact>[^\s=!<>~]+)(?:\s*(?P<operator>[=!<>~]+)\s*(?P<value>.*))?", re.DOTALL)
+_OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "~", "!~")
+_ARGUMENT = re.compile(r"argument(?:\.[A-Za-z_]\w*)+")
 _VERSION = re.compile(r"v?\d+(?:\.\w+)*")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def holds(text: str, known: Mapping[str, str]) -> bool:
+    """Whether a condition is fulfilled; an empty one is not."""
+    return any(all(_holds(part, known) for part in some.split(" and ")) for some in text.split(" or ") if some.strip())
+
+
+def facts_in(text: str) -> list[str]:
+    """Return the facts that a condition names, in its order."""
+    hits = (_CONDITION.fullmatch(part.strip()) for part in _parts(text))
+    return [hit["fact"] for hit in hits if hit]
+
+
+def _parts(text: str) -> list[str]:
+    return [part for some in text.split(" or ") for part in some.split(" and ")]
+
+
+def _holds(condition: str, known: Mapping[str, str]) -> bool:
+    hit = _CONDITION.fullmatch(condition.strip())
+    if hit is None or hit["fact"] not in known:
+        return False
+    mine, operator, wanted = known[hit["fact"]], hit["operator"], _unquoted(hit["value"])
+    if operator is None:
+        return mine != NOTHING
+    if operator in ("==", "!="):
+        return (mine == wanted) is (operator == "==")
+    if operator in ("~", "!~"):
+        return (wanted.lower() in mine.lower()) is (operator == "~")
+    return _compared(hit["fact"], mine, operator, wanted)
+
+
+def _compared(fact: str, mine: str, operator: str, wanted: str) -> bool:
+    if fact.endswith("_version"):
+        order = (version_key(mine) > version_key(wanted)) - (version_key(mine) < version_key(wanted))
+    else:
+        numbers = [_NUMBER.search(text.replace(",", "")) for text in (mine, wanted)]
+        if numbers[0] is None or numbers[1] is None:
+            return False
+        left, right = float(numbers[0].group()), float(numbers[1].group())
+        order = (left > right) - (left < right)
+    return {"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}.get(operator, False)
+
+
+def _unquoted(value: str | None) -> str:
+    return (value or "").strip().strip("'\"")
 
 
 def condition_problems(text: str) -> Iterator[str]:
-    """Yield what is wrong with an `unless`, part by part."""
-    for part in text.split(" or "):
+    """Yield what is wrong with a condition, part by part; whether its fields and clues exist is asked elsewhere."""
+    for part in _parts(text):
         hit = _CONDITION.fullmatch(part.strip())
         if hit is None:
-            yield f"{part.strip()!r} is not a condition; write <fact> <op> <value>, joined by ' or '"
+            yield f"{part.strip()!r} is not a condition; write <fact> <op> <value>, joined by ' and ' and ' or '"
             continue
-        fact, operator, value = hit["fact"], hit["operator"], (hit["value"] or "").strip().strip("'\"")
-        yield from _fact_problems(fact)
-        if operator is not None:
-            yield from _comparison_problems(fact, operator, value)
+        yield from name_problems(hit["fact"])
+        if hit["operator"] is not None:
+            yield from _comparison_problems(hit["fact"], hit["operator"], _unquoted(hit["value"]))
 
 
-def _fact_problems(fact: str) -> Iterator[str]:
-    if fact in FACTS or _ARGUMENT.fullmatch(fact):
+def name_problems(fact: str) -> Iterator[str]:
+    """Yield why a name is none of a fact."""
+    if fact in FACTS or fact.startswith(("field.", "log.")) or _ARGUMENT.fullmatch(fact):
         return
-    near = get_close_matches(fact, FACTS, n=1)
-    hint = (
-        f"did you mean {near[0]!r}?" if near else f"known are {', '.join(FACTS)} and argument.<name_with_underscores>"
-    )
-    yield f"unknown fact {fact!r}; {hint}"
+    known = f"known are {', '.join(FACTS)}, argument.<name_with_underscores>, field.<hole> and log.<clue>[.<hole>]"
+    yield f"unknown fact {fact!r}; {_near(fact, FACTS) or known}"
 
 
 def _comparison_problems(fact: str, operator: str, value: str) -> Iterator[str]:
@@ -53,31 +94,18 @@ def _comparison_problems(fact: str, operator: str, value: str) -> Iterator[str]:
         yield f"{value!r} is not an outcome; known are {', '.join(OUTCOMES)}"
     elif fact.endswith("_version") and not _VERSION.fullmatch(value):
         yield f"{value!r} is not a version, like 0.11.1"
-
-
-def sum_problems(value: str, holes: Set[str]) -> Iterator[str]:
-    """Yield what is wrong with the `{sums}` of a value. Braces around quotes, colons and the like are text, such as JSON."""
-    for expression in filter(_EXPRESSION.fullmatch, _PLACEHOLDER.findall(value)):
-        if not is_sum(expression):
-            yield f"{{{expression}}} cannot be computed; use fields, numbers, + - * / // and brackets"
-        yield from (no_hole(name, holes) for name in _NAME.findall(expression) if name not in holes)
+    elif operator in ("<", "<=", ">", ">=") and not fact.endswith("_version") and not _NUMBER.search(value):
+        yield f"{value!r} is not a number"
 
 
 def no_hole(name: str, holes: Set[str]) -> str:
     """Say that no message captures a field, and which one may be meant."""
-    near = get_close_matches(name, holes, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"the holes are {', '.join(sorted(holes)) or 'none'}"
-    return f"no message has a hole {name!r}; {hint}"
+    known = ", ".join(sorted(holes)) or "none"
+    return f"no message has a hole {name!r}; {_near(name, holes) or f'the holes are {known}'}"
 
 
-def is_sum(expression: str) -> bool:
-    """Whether a text is a field or a sum: names, numbers, + - * / // and brackets."""
-    import ast
+def _near(name: str, known: Set[str] | tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # only for a message
 
-    allowed = (ast.Expression, ast.BinOp, ast.operator, ast.Constant, ast.Name, ast.Load)
-    refused = (ast.Mod, ast.Pow, ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.MatMult)
-    try:
-        tree = ast.parse(expression.strip(), mode="eval")
-    except (SyntaxError, RecursionError, MemoryError):
-        return False
-    return all(isinstance(node, allowed) and not isinstance(node, refused) for node in ast.walk(tree))
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else ""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from lmdiag.errors import CatalogError
 from lmdiag.match.cards import Problem
-from lmdiag.match.catalog_format import DIRECTORY, FILE
+from lmdiag.match.catalog_format import DIRECTORY, FILE, SETTINGS
+from lmdiag.match.clues import Clues
 from lmdiag.match.matcher import Matcher
 from lmdiag.match.pack import Pack, load_pack, shipped_directory
 from lmdiag.model import Card, Frame, Match, RaiseSite
@@ -16,6 +17,7 @@ from lmdiag.model import Card, Frame, Match, RaiseSite
 if TYPE_CHECKING:
     from lmdiag.match.packages import Located
     from lmdiag.match.raise_sites import RaiseSites, SiteMatch
+    from lmdiag.match.settings import Settings
 
 
 class Library:
@@ -24,6 +26,8 @@ class Library:
     def __init__(self, pack: Pack, catalogs: Sequence[str] = ()) -> None:
         self.pack = pack
         self._matcher = Matcher(pack.rules)
+        self.clues = Clues(pack.clues)
+        self._settings: Settings | None = None
         self._paths = catalogs
         self._sites: list[RaiseSites] | None = None
         self._broken: list[Problem] = []
@@ -47,6 +51,20 @@ class Library:
                 except CatalogError as error:
                     self._broken.append(Problem("", "", str(error)))
         return self._sites
+
+    @property
+    def settings(self) -> Settings:
+        """Which releases know which settings; empty where there is no table, or a damaged one."""
+        if self._settings is None:
+            from lmdiag.match.settings import read_settings  # only for advice that changes something
+
+            path = os.path.join(os.path.dirname(self._paths[0]), SETTINGS) if self._paths else ""
+            try:
+                self._settings = read_settings(path)
+            except CatalogError as error:
+                self._settings = {}
+                self._broken.append(Problem("", "", str(error)))
+        return self._settings
 
     def match(
         self, type: str | None, message: str, frames: Sequence[Frame], *, truncated: bool = False

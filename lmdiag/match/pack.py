@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import lmdiag
 from lmdiag.errors import CardError
 from lmdiag.match.cards import Problem, load_card, load_cards
-from lmdiag.model import Card, MatchRule
+from lmdiag.model import Card, Clue, MatchRule
 
 INDEX = "index.json"
-FORMAT = 1
+FORMAT = 2
 Header = tuple[str, str, str]
 """(title, severity, scope)."""
 
@@ -28,6 +28,7 @@ class _Entry(NamedTuple):
     rules: tuple[MatchRule, ...]
     aliases: tuple[str, ...]
     path: str
+    clues: tuple[Clue, ...]
     card: Card | None = None
 
 
@@ -42,6 +43,7 @@ class Pack:
         self.ids = tuple(self._entries)
         self.headers = {name: entry.header for name, entry in self._entries.items()}
         self.rules = tuple(rule for entry in self._entries.values() for rule in entry.rules)
+        self.clues = tuple(clue for entry in self._entries.values() for clue in entry.clues)
 
     def card(self, card_id: str) -> Card:
         """Return a whole card, by its id or a former one. Raises CardError if there is none, or its file is bad."""
@@ -100,6 +102,7 @@ def _row(card: Card, directory: str) -> dict[str, object]:
         "scope": card.scope,
         "aliases": card.aliases,
         "match": [rule[1:] for rule in card.rules],
+        "clue": [clue[1:] for clue in card.clues],
     }
 
 
@@ -130,11 +133,12 @@ def _read_index(path: str, directory: str) -> dict[str, _Entry]:
 def _indexed(row: dict[str, Any], directory: str) -> _Entry:
     rules = tuple(MatchRule(row["id"], text, tuple(types), tuple(places)) for text, types, places in row["match"])
     header = (row["title"], row["severity"], row["scope"])
-    return _Entry(header, rules, tuple(row["aliases"]), os.path.join(directory, row["path"]))
+    clues = tuple(Clue(row["id"], name, message) for name, message in row["clue"])
+    return _Entry(header, rules, tuple(row["aliases"]), os.path.join(directory, row["path"]), clues)
 
 
 def _entry(card: Card) -> _Entry:
-    return _Entry((card.title, card.severity, card.scope), card.rules, card.aliases, card.path, card)
+    return _Entry((card.title, card.severity, card.scope), card.rules, card.aliases, card.path, card.clues, card)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from lmdiag.errors import CardError
 from lmdiag.match.conditions import condition_problems
-from lmdiag.match.templates import parse_template
+from lmdiag.match.templates import fold, parse_template
 from lmdiag.model import RISKS, SCOPES, SEVERITIES
+from lmdiag.parse.assembler import HEAD_LENGTH
 
 Found = Iterator[tuple[str, str]]
 """(key, what is wrong with it)."""
@@ -73,8 +74,15 @@ def _template(text: str) -> str | None:
     return None
 
 
-def _unless(text: str) -> str | None:
+def _condition(text: str) -> str | None:
     return "; ".join(condition_problems(text)) or None
+
+
+def _beginning(text: str) -> str | None:
+    head = fold(text).partition("{")[0]
+    if len(head) < HEAD_LENGTH:
+        return f"begins with {len(head)} literal characters; a clue is found by its first {HEAD_LENGTH}"
+    return _template(text)
 
 
 _VERSION = pattern(r"\d+(?:\.\w+)*", "a version, like 0.11.1")
@@ -99,6 +107,13 @@ CARD: Mapping[str, Spec] = {
             "type": Spec("texts", single=True, check=_EXCEPTION),
             "message": Spec("text", required=True, check=_template),
             "raised_in": Spec("texts", check=_PLACE),
+        },
+    ),
+    "clue": Spec(
+        "tables",
+        table={
+            "name": Spec("text", required=True, check=pattern(r"[a-z][a-z0-9_]*", "snake_case, like inspect_failed")),
+            "message": Spec("text", required=True, check=_beginning),
         },
     ),
     "raised_at": Spec(
@@ -128,8 +143,13 @@ CARD: Mapping[str, Spec] = {
                     "text": Spec("text", required=True),
                     "change": Spec("pairs", check=_CHANGE),
                     "risk": Spec("text", required=True, choices=RISKS),
-                    "unless": Spec("text", check=_unless),
+                    "when": Spec("text", check=_condition),
+                    "unless": Spec("text", check=_condition),
                 },
+            ),
+            "cases": Spec(
+                "tables",
+                table={"when": Spec("text", required=True, check=_condition), "text": Spec("text", required=True)},
             ),
             "example": Spec(
                 "table", table={"before": Spec("text", required=True), "after": Spec("text", required=True)}

@@ -139,6 +139,13 @@ class Template:
             return None if start < 0 else ()
         return self._between(text, start + len(self._literals[0]))
 
+    def begin_folded(self, text: str) -> Fields | None:
+        """Return the fields if a folded text begins with what the template describes; a last hole takes all that is left."""
+        first = self._literals[0]
+        if not text.startswith(first):
+            return None
+        return self._between(text, len(first)) if self.holes else ()
+
     def match_prefix(self, message: str) -> Fields | None:
         """Return the fields if the message, cut off somewhere, is a beginning of what the template describes.
 

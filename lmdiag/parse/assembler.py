@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from lmdiag.model import Line, Origin, Record, Traceback
 from lmdiag.parse.lmcache import LMCacheRecords
@@ -61,6 +61,8 @@ _MAX_TEXT_WIDTH = 1 << 16
 _NOTABLE_WIDTH = 400
 """Characters of a quiet record that are looked at: what is notable stands at its beginning."""
 _EVIDENCE_LINES = 12
+HEAD_LENGTH = 12
+"""Characters by which a quiet record is recognised as one that a card asks for."""
 
 
 class _Group:
@@ -101,11 +103,13 @@ class Assembler:
     """Reassembles one source. `feed` it the lines in their order, `close` it at the end.
 
     Bounded: at most `max_groups` groups are open (the one that was silent longest is finished first), and a record
-    keeps at most its first 60 lines outside of tracebacks.
+    keeps at most its first 60 lines outside of tracebacks. `heads`: the first 12 characters of records that are wanted
+    whatever their level.
     """
 
-    def __init__(self, source: str, *, max_groups: int = 256) -> None:
+    def __init__(self, source: str, *, max_groups: int = 256, heads: Container[str] = ()) -> None:
         self._source = source
+        self._heads = heads
         self._max_groups = max_groups
         self._lines = LogicalLines(source)
         self._lmcache = LMCacheRecords()
@@ -153,7 +157,7 @@ class Assembler:
     def _assign(self, logical: Logical) -> Iterator[Event]:
         stream, prefixed, line, ends_record = logical
         chain, key = stream + prefixed.chain, prefixed.record
-        if key is not None and key.level in _QUIET and not _is_notable(prefixed.text):
+        if key is not None and key.level in _QUIET and not self._is_notable(prefixed.text):
             yield from self._quiet(chain, key)
             return
         where = (chain, key is not None)
@@ -171,6 +175,12 @@ class Assembler:
         if ends_record:
             yield from self._finish(group)
             group.key = None
+
+    def _is_notable(self, text: str) -> bool:
+        """Say whether a quiet record may matter. What a serving server says all the time is ruled out first."""
+        if text[:1].isdigit() or text.startswith(_CHATTER):
+            return False
+        return text[:HEAD_LENGTH] in self._heads or NOTABLE.search(text, 0, _NOTABLE_WIDTH) is not None
 
     def _quiet(self, chain: str, key: RecordKey) -> Iterator[Event]:
         """A record that cannot matter in itself still ends the one before it."""
@@ -271,13 +281,6 @@ class Assembler:
             yield Record(origin, "ERROR", "", text, None, "argparse", group.truncated)
         elif _RAW_NOTABLE.match(text) or NOTABLE.search(text, 0, 400):
             yield Record(origin, "", "", text, None, "bare", group.truncated)
-
-
-def _is_notable(text: str) -> bool:
-    """Say whether a quiet record may matter. What a serving server says all the time is ruled out first."""
-    if text[:1].isdigit() or text.startswith(_CHATTER):
-        return False
-    return NOTABLE.search(text, 0, _NOTABLE_WIDTH) is not None
 
 
 def _same_record(mine: RecordKey, other: RecordKey) -> bool:

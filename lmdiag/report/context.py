@@ -54,6 +54,12 @@ def cause_elsewhere(incident: Incident) -> list[Block]:
     ]
 
 
+def clues(incident: Incident) -> list[Block]:
+    """Quote the lines that told which of several causes it was."""
+    said = [(clue.line, clip(first_line(clue.text), _LINE_LIMIT)) for clue in incident.clues]
+    return [bullet(Span(f"{incident.source}:{line}", "raw"), Span(": "), Span(text, "log")) for line, text in said]
+
+
 def symptoms(incident: Incident, *, verbose: bool) -> list[Block]:
     """List the exceptions that followed, each once, with the processes that raised it."""
     followed: dict[str, list[str]] = {}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmdiag.diagnose.advice import render
-from lmdiag.report.context import cause_elsewhere, earlier, evidence, first_line, message_of, place_of, symptoms
+from lmdiag.diagnose.known import known_values
+from lmdiag.match.prose import filled
+from lmdiag.report.context import cause_elsewhere, clues, earlier, evidence, first_line, message_of, place_of, symptoms
 from lmdiag.report.control import clip, shorten
 from lmdiag.report.layout import Block, Span, lines_of
 from lmdiag.report.raise_site import raise_site
@@ -23,6 +24,8 @@ from lmdiag.report.sections import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lmdiag.model import Card, Incident
 
 OUTCOMES = {
@@ -121,24 +124,25 @@ def _seen(incident: Incident) -> list[Block]:
 
 def _card(incident: Incident, card: Card, *, verbose: bool) -> list[Block]:
     doubt = _CONFIDENCE.get(incident.confidence)
-    fields = dict(incident.fields)
-    why = [*paragraphs(render(card.trigger, fields)), *facts_blocks(incident, card, verbose=verbose)]
+    known = known_values(incident.fields, incident.facts, incident.outcome, incident.clues)
+    here = incident.reason or filled(card.trigger, known)
+    why = [*paragraphs(here), *clues(incident), *facts_blocks(incident, card, verbose=verbose)]
     advice = solutions(incident.advice, running=incident.outcome != "start_failed") or paragraphs(
         f"What the log shows rules out every solution of the card. `lmdiag explain {card.id}` lists them."
     )
     return [
         field("Card", Span(card.id, "raw"), *([Span(f" ({incident.confidence}: {doubt})")] if doubt else [])),
-        *section("Meaning", paragraphs(render(card.meaning, fields))),
+        *section("Meaning", paragraphs(filled(card.meaning, known))),
         *section("What to change", advice),
         *section("Why it happened here", why),
-        *(example(card) if _advises_first(incident, card) else ()),
-        *section("Check afterwards", paragraphs(render(card.verify, fields))),
+        *(example(card) if _advises_first(incident, card, known) else ()),
+        *section("Check afterwards", paragraphs(filled(card.verify, known))),
     ]
 
 
-def _advises_first(incident: Incident, card: Card) -> bool:
+def _advises_first(incident: Incident, card: Card, known: Mapping[str, str]) -> bool:
     """Whether the card's first solution applies here: its example shows that one."""
-    return bool(incident.advice) and incident.advice[0].text == render(card.solutions[0].text, dict(incident.fields))
+    return bool(incident.advice) and incident.advice[0].text == filled(card.solutions[0].text, known)
 
 
 def _no_card(incident: Incident, *, verbose: bool) -> list[Block]:

@@ -45,6 +45,8 @@ def incident_object(incident: Incident) -> dict[str, object]:
         "last_line": incident.last_line,
         "evidence": list(incident.evidence),
         "earlier": [earlier._asdict() for earlier in incident.earlier],
+        "reason": incident.reason,
+        "clues": [{**clue._asdict(), "fields": dict(clue.fields)} for clue in incident.clues],
     }
 
 
@@ -84,7 +86,8 @@ def _facts(facts: Facts) -> dict[str, object]:
 
 
 def _advice(advice: Advice) -> dict[str, object]:
-    return {"text": advice.text, "change": dict(advice.change), "risk": advice.risk}
+    edits = [edit._asdict() for edit in advice.edits]
+    return {"text": advice.text, "change": dict(advice.change), "risk": advice.risk, "edits": edits}
 
 
 def _escape(match: re.Match[str]) -> str:

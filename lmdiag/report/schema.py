@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from lmdiag.model import OUTCOMES, RISKS, SCOPES, SEVERITIES
+from lmdiag.model import OUTCOMES, PLACES, RISKS, SCOPES, SEVERITIES
 from lmdiag.report.jsonl import SCHEMA_VERSION
 
 Schema = dict[str, object]
@@ -36,7 +36,8 @@ def json_schema() -> Schema:
             "rewording": _closed({"version": _STRING, "id": _STRING, "message": _STRING}),
             "facts": _facts(),
             "symptom": _closed({"type": _MAYBE, "message": _STRING, "process": _MAYBE}),
-            "advice": _closed({"text": _STRING, "change": _STRINGS, "risk": _enum(*RISKS)}),
+            "advice": _advice(),
+            "clue": _closed({"name": _NAME, "line": _LINE, "text": _STRING, "fields": _STRINGS}),
             "earlier": _closed(
                 {"type": _MAYBE, "message": _STRING, "card": _MAYBE, "source": _STRING, "line": _LINE},
             ),
@@ -75,6 +76,8 @@ def _incident() -> Schema:
             "last_line": _LINE,
             "evidence": _described(_array(_STRING), "Redacted lines around the cause."),
             "earlier": _array({"$ref": "#/$defs/earlier"}),
+            "reason": _described(_MAYBE, "Which of several causes of this message it was, as far as the log tells."),
+            "clues": _described(_array({"$ref": "#/$defs/clue"}), "Redacted lines that told it."),
         }
     )
     no_root = {"properties": {"root": {"type": "null"}}}
@@ -101,6 +104,16 @@ def _summary() -> Schema:
             "interrupted": {"type": "boolean"},
         }
     )
+
+
+def _advice() -> Schema:
+    edit: Schema = {
+        "place": _enum(*PLACES),
+        "before": _described(_MAYBE, "What the log shows now; null where it is not set or not shown."),
+        "after": _described(_MAYBE, "Null where it is taken away."),
+    }
+    edits = _described(_array(_closed(edit)), "The change in this server's terms; of several places, one will do.")
+    return _closed({"text": _STRING, "change": _STRINGS, "risk": _enum(*RISKS), "edits": edits})
 
 
 def _raised_at() -> Schema:

@@ -11,7 +11,7 @@ from lmdiag.report.layout import Block, Span, lines_of, prose
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from lmdiag.model import Advice, Card, Solution
+    from lmdiag.model import Advice, Card, Edit, Solution
 
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _SHELL_SAFE = re.compile(r"[\w@%+=:,./-]+\Z", re.ASCII)
@@ -50,15 +50,35 @@ def solutions(given: Iterable[Advice | Solution], *, running: bool = True) -> li
     blocks: list[Block] = []
     for number, solution in enumerate(given, 1):
         blocks.append(Block("item", prose(shorten(solution.text, _TEXT_LIMIT)), f"{number}."))
-        if solution.change:
-            changes = tuple(Span(change_line(key, value), "strong") for key, value in solution.change)
-            blocks.append(Block("code", changes, depth=1))
+        blocks += _changes(solution)
         if solution.risk == "disruptive" and running:
             risk = (Span("Disruptive: ", "warning"), Span("it costs running requests, capacity or a feature."))
             blocks.append(Block("text", risk, depth=1))
+        if when := getattr(solution, "when", ""):
+            blocks.append(Block("text", prose(f"Only where {when}"), depth=1))
         if unless := getattr(solution, "unless", ""):
             blocks.append(Block("text", prose(f"Not where {unless}"), depth=1))
     return blocks
+
+
+def _changes(solution: Advice | Solution) -> list[Block]:
+    """The lines to copy: as edits of what the log shows, or else as the card has them."""
+    edits = getattr(solution, "edits", ())
+    lines = [Span(text, kind) for edit in edits for text, kind in _edit_lines(edit)]
+    if not edits:
+        lines = [Span(change_line(key, value), "strong") for key, value in solution.change]
+    return [Block("code", tuple(lines), depth=1)] if lines else []
+
+
+def _edit_lines(edit: Edit) -> list[tuple[str, str]]:
+    """`- before` and `+ after` where the log shows what is set; else what to set. Only command lines go without a place."""
+    place = "" if edit.place == "command line" else f"  # {edit.place}"
+    before, after = (
+        None if text is None else one_line(shorten(text, _VALUE_LIMIT)) for text in (edit.before, edit.after)
+    )
+    if before is None:
+        return [] if after is None else [(after + place, "strong")]
+    return [(f"- {before}{place}", ""), *([] if after is None else [(f"+ {after}{place}", "strong")])]
 
 
 def example(card: Card) -> list[Block]:
@@ -81,6 +101,8 @@ def change_line(key: str, value: str) -> str:
     Values of flags and variables are quoted for a POSIX shell: they may carry text from the log.
     """
     value = one_line(shorten(value, _VALUE_LIMIT))
+    if value == "unset":
+        return f"without {key}"
     if key.startswith("-"):
         return f"{key} {shell_quoted(value)}" if value else key
     if _ENVIRONMENT.match(key):

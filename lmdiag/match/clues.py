@@ -1,0 +1,44 @@
+"""Finds what else cards want to know of a log, in a record's or an exception's first characters: one look-up a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from lmdiag.match.templates import Fields, Template, fold
+from lmdiag.model import Clue
+from lmdiag.parse.assembler import HEAD_LENGTH
+
+_MAX_TEXT = 2000
+
+
+class Clues:
+    """The clues of a pack; a template is compiled when a record begins like it."""
+
+    def __init__(self, clues: Iterable[Clue]) -> None:
+        self._by_head: dict[str, list[Clue]] = {}
+        for clue in clues:
+            self._by_head.setdefault(fold(clue.message)[:HEAD_LENGTH], []).append(clue)
+        self._templates: dict[str, Template] = {}
+
+    @property
+    def heads(self) -> frozenset[str]:
+        """The first characters of all clues."""
+        return frozenset(self._by_head)
+
+    def find(self, text: str) -> Iterator[tuple[Clue, Fields]]:
+        """Yield the clues that a text begins with, and what their holes capture of its first line, or of the whole."""
+        clues = self._by_head.get(text[:HEAD_LENGTH])
+        if not clues:
+            return
+        first, whole = fold(text[:_MAX_TEXT].partition("\n")[0]), fold(text[:_MAX_TEXT])
+        for clue in clues:
+            template = self._templates.get(clue.message) or self._compiled(clue)
+            fields = template.begin_folded(first)
+            if fields is None:
+                fields = template.begin_folded(whole)
+            if fields is not None:
+                yield clue, fields
+
+    def _compiled(self, clue: Clue) -> Template:
+        template = self._templates[clue.message] = Template(clue.message)
+        return template
