@@ -7,12 +7,16 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lmdiag import __version__
 from lmdiag.cli_catalog import add_catalog, run_catalog
 from lmdiag.config import ScanConfig
 from lmdiag.errors import LmdiagError
 from lmdiag.model import SEVERITIES
+
+if TYPE_CHECKING:
+    from lmdiag.match.library import Library
 
 _FORMATS = ("text", "markdown", "jsonl")
 _EPILOG = """\
@@ -94,6 +98,9 @@ def _add_cards(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _add_output(show)
     check = actions.add_parser("check", help="check the cards of a directory")
     check.add_argument("directory", metavar="DIR")
+    test = actions.add_parser("test", help="run the samples of a directory's cards, and show what they find in logs")
+    test.add_argument("directory", metavar="DIR")
+    test.add_argument("logs", metavar="LOG", nargs="*", help="logs to try the cards on")
     new = actions.add_parser("new", help="print the skeleton of a card for an error message")
     new.add_argument("message", metavar="MESSAGE", help="the exact message; - reads it from standard input")
 
@@ -112,6 +119,13 @@ def _add_output(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="DIR",
         help="a directory of your own cards; they win over the shipped ones",
+    )
+    command.add_argument(
+        "--disable",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="a card that is not to be used; also a line of a file `disabled` in a --rules directory",
     )
     command.add_argument(
         "--color",
@@ -183,22 +197,34 @@ def _run(options: argparse.Namespace) -> int:
         return _completion(options.shell)
     if options.command == "catalog":
         return run_catalog(options)
+    if options.command == "cards" and options.action in ("check", "test"):
+        from lmdiag import card_checks
+
+        if options.action == "check":
+            return card_checks.check(options.directory, sys.stdout)
+        return card_checks.test(options.directory, options.logs, sys.stdout)
+    from lmdiag.library_commands import warn
+    from lmdiag.match.library import open_library
+
+    library = open_library(getattr(options, "rules", ()), getattr(options, "disable", ()))
+    code = _ask_library(options, library)
+    warn(library, sys.stderr)
+    return code
+
+
+def _ask_library(options: argparse.Namespace, library: Library) -> int:
     from lmdiag import library_commands
 
     color = _color(options)
     if options.command == "explain":
         message = sys.stdin.read() if options.message == ["-"] else " ".join(options.message)
-        return library_commands.explain(
-            message, options.rules, options.format, color, options.width, sys.stdout, sys.stderr
-        )
+        return library_commands.explain(message, library, options.format, color, options.width, sys.stdout, sys.stderr)
     if options.action == "list":
-        return library_commands.list_cards(options.rules, options.format, sys.stdout)
+        return library_commands.list_cards(library, options.format, sys.stdout)
     if options.action == "show":
-        return library_commands.show(options.id, options.rules, options.format, color, options.width, sys.stdout)
-    if options.action == "check":
-        return library_commands.check(options.directory, sys.stdout)
+        return library_commands.show(options.id, library, options.format, color, options.width, sys.stdout)
     message = sys.stdin.read() if options.message == "-" else options.message
-    return library_commands.new(message, sys.stdout, sys.stderr)
+    return library_commands.new(message, library, sys.stdout)
 
 
 def _scan_config(options: argparse.Namespace) -> ScanConfig:
@@ -206,6 +232,7 @@ def _scan_config(options: argparse.Namespace) -> ScanConfig:
         paths=tuple(options.paths),
         format=options.format,
         rules=tuple(options.rules),
+        disabled=tuple(options.disable),
         rotated=options.rotated,
         fail_on=options.fail_on,
         exit_zero=options.exit_zero,

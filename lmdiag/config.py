@@ -13,6 +13,8 @@ class ScanConfig(NamedTuple):
     """text, markdown or jsonl."""
     rules: tuple[str, ...] = ()
     """A site's own card directories; later ones win."""
+    disabled: tuple[str, ...] = ()
+    """Ids of cards that are not to be used."""
     rotated: bool = False
     """Read the rotated siblings of a named file too, oldest first."""
     fail_on: str = "warning"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from typing import TextIO
 
-from lmdiag.errors import CardError, UsageError
-from lmdiag.match.library import Library, open_library
+from lmdiag.errors import UsageError
+from lmdiag.match.library import Library
 from lmdiag.model import Card, Incident, Line
 from lmdiag.pipeline import Pipeline
 from lmdiag.report.control import visible
@@ -17,7 +15,7 @@ _MAX_PASTED = 200_000
 
 
 def explain(
-    message: str, rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO, err: TextIO
+    message: str, library: Library, style: str, color: bool | None, width: int | None, out: TextIO, err: TextIO
 ) -> int:
     """Explain a pasted error: an exception's line, its bare message, a whole traceback, or the id of a card.
 
@@ -25,9 +23,8 @@ def explain(
     """
     if not message.strip():
         raise UsageError("there is nothing to explain; give the error's message, or pipe it in: lmdiag explain -")
-    library = open_library(rules)
     if message in library.pack.ids:
-        return show(message, rules, style, color, width, out)
+        return show(message, library, style, color, width, out)
     incidents = diagnose_text(message, library)
     if not incidents:
         print("No card fits this message. `lmdiag cards new -` starts one from it.", file=err)
@@ -89,25 +86,31 @@ def _print(
     print_blocks(blocks, file=out, color=color, width=width)
 
 
-def list_cards(rules: Sequence[str], style: str, out: TextIO) -> int:
-    """List the cards: one line each, or one JSON object each."""
-    library = open_library(rules)
+def warn(library: Library, err: TextIO) -> None:
+    """Say what is wrong with cards that were therefore left out."""
+    for problem in library.problems:
+        print(f"lmdiag: {visible(str(problem))}", file=err)
+
+
+def list_cards(library: Library, style: str, out: TextIO) -> int:
+    """List the cards: one line each, or one JSON object each. `own` is the file of a site's own card."""
     for card_id in library.pack.ids:
         title, severity, scope = library.pack.headers[card_id]
         if style == "jsonl":
             from lmdiag.report.jsonl import dumps
 
-            print(dumps({"id": card_id, "title": title, "severity": severity, "scope": scope}), file=out)
+            own = library.pack.own.get(card_id)
+            print(dumps({"id": card_id, "title": title, "severity": severity, "scope": scope, "own": own}), file=out)
         elif style == "markdown":
             print(f"- `{card_id}` ({severity}, {scope}): {title}", file=out)
         else:
-            print(f"{card_id:40} {severity:9} {scope:8} {title}", file=out)
+            own = f"  [{library.pack.own[card_id]}]" if card_id in library.pack.own else ""
+            print(f"{card_id:40} {severity:9} {scope:8} {title}{own}", file=out)
     return 0
 
 
-def show(card_id: str, rules: Sequence[str], style: str, color: bool | None, width: int | None, out: TextIO) -> int:
+def show(card_id: str, library: Library, style: str, color: bool | None, width: int | None, out: TextIO) -> int:
     """Show one card whole; as `jsonl` its data as one JSON object. Raises UsageError if there is none of that id."""
-    library = open_library(rules)
     card = _card(card_id, library)
     card = card._replace(raised_at=library.raise_sites_of(card))
     if style == "jsonl":
@@ -136,30 +139,11 @@ def _card(card_id: str, library: Library) -> Card:
     return library.card(card_id)
 
 
-def check(directory: str, out: TextIO) -> int:
-    """Check every card of a directory and run its samples. Returns 0 if all is well, 1 if not."""
-    from lmdiag.match.cards import load_cards
-    from lmdiag.match.pack import load_pack
-    from lmdiag.samples import sample_problems
-
-    if not os.path.isdir(directory):
-        raise CardError(f"{directory} is not a directory; give the one that holds your cards (*.toml)")
-    cards, problems = load_cards(directory, load_pack().ids)
-    problems = (*problems, *sample_problems(cards))
-    for problem in problems:
-        print(problem, file=out)
-    print(f"cards that load: {len(cards)}; problems: {len(problems)}", file=out)
-    return 1 if problems else 0
-
-
-def new(message: str, out: TextIO, err: TextIO) -> int:
+def new(message: str, library: Library, out: TextIO) -> int:
     """Print the skeleton of a card for a message, with what the catalogue knows of it; keys in it are replaced."""
     from lmdiag.diagnose.redact import redact
     from lmdiag.match.new import skeleton
 
-    library = open_library()
     sites = library.sites
-    for problem in library.problems:
-        print(f"lmdiag: {visible(str(problem))}", file=err)
     out.write(skeleton(redact(message), sites[0] if sites else None))
     return 0

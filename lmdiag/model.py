@@ -159,6 +159,8 @@ class MatchRule(NamedTuple):
     """Exception names without module; empty: any."""
     raised_in: tuple[str, ...] = ()
     """`path.py:function` endings, one of which a frame must have; empty: any."""
+    pattern: str = ""
+    """Instead of a template: a regular expression to search the message with; its named groups are fields."""
 
 
 class Sample(NamedTuple):
@@ -383,3 +385,5 @@ class Summary(NamedTuple):
     by_card: tuple[tuple[str, int], ...] = ()
     seconds: float = 0.0
     interrupted: bool = False
+    muted_patterns: tuple[tuple[str, int], ...] = ()
+    """(card, messages on which its pattern was not tried to its end) of patterns that took too long."""

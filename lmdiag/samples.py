@@ -35,9 +35,12 @@ class CardSet:
         """Return nothing: samples are of cards, not of raise sites."""
 
 
-def sample_problems(cards: Sequence[Card]) -> Iterator[Problem]:
-    """Yield what is wrong: a sample that gives another card, no card or other fields, a near miss that fires."""
-    library = CardSet(cards)
+def sample_problems(cards: Sequence[Card], others: Sequence[Card] = ()) -> Iterator[Problem]:
+    """Yield what is wrong: a sample that gives another card, no card or other fields, a near miss that fires.
+
+    `others` are cards that are used beside them; those of the same id are replaced.
+    """
+    library = CardSet([*others, *cards])
     for card in cards:
         for number, sample in enumerate(card.samples):
             yield from _sample(card, f"sample[{number}]", diagnose(sample.log, library), dict(sample.fields))

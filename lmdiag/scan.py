@@ -49,7 +49,7 @@ class _Tally:
             dropped_tracebacks=pipeline.dropped,
         )
 
-    def summary(self) -> Summary:
+    def summary(self, library: Library) -> Summary:
         """Return the summary of what was added."""
         severities = Counter(item.severity for item in self.incidents)
         cards = Counter(item.card for item in self.incidents if item.card)
@@ -60,6 +60,7 @@ class _Tally:
             by_card=tuple(sorted(cards.items())),
             seconds=round(time.perf_counter() - self.started, 3),
             interrupted=self.interrupted,
+            muted_patterns=library.muted_patterns,
         )
 
 
@@ -72,7 +73,7 @@ def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
     for directory in config.rules:
         if not os.path.isdir(directory):
             raise UsageError(f"--rules {directory}: there is no such directory; your own cards would be missing")
-    library = open_library(config.rules)
+    library = open_library(config.rules, config.disabled)
     warned = _warn(library, 0, err)
     expansion = expand(config.paths)
     tally = _Tally(expansion.skipped)
@@ -156,7 +157,7 @@ def _report(error: InputError, tally: _Tally, err: TextIO, source: str = "") -> 
 
 
 def _print_report(config: ScanConfig, library: Library, tally: _Tally, out: TextIO) -> None:
-    summary = tally.summary()
+    summary = tally.summary(library)
     if config.format == "jsonl":
         from lmdiag.report.jsonl import dumps, incident_object, summary_object
 

@@ -10,7 +10,8 @@ from shapes import raised
 from test_match_cards import GOOD
 
 from lmdiag import library_commands
-from lmdiag.errors import CardError, LmdiagError, UsageError
+from lmdiag.card_checks import check
+from lmdiag.errors import LmdiagError, UsageError
 from lmdiag.match.library import open_library
 
 PLAIN: bool | None = False
@@ -33,7 +34,7 @@ def printed(command: Callable[[io.StringIO], int]) -> tuple[int, str]:
 
 
 def explain(message: str, rules: list[str], style: str = "text") -> tuple[int, str]:
-    return printed(lambda out: library_commands.explain(message, rules, style, PLAIN, 100, out, io.StringIO()))
+    return printed(lambda out: library_commands.explain(message, open_library(rules), style, PLAIN, 100, out, io.StringIO()))
 
 
 ASKED = {
@@ -64,12 +65,12 @@ def test_the_fields_are_in_the_advice(rules: list[str]) -> None:
         {"serde": "abc", "total": "3"},
         "exact",
     )
-    assert found["advice"][0]["change"]["--x"] == "1.5"
+    assert found["advice"][0]["change"]["--seed"] == "1.5"
 
 
 def test_an_id_gets_its_card(rules: list[str]) -> None:
     assert explain("site-serde", rules) == printed(
-        lambda out: library_commands.show("site-serde", rules, "text", PLAIN, 100, out)
+        lambda out: library_commands.show("site-serde", open_library(rules), "text", PLAIN, 100, out)
     )
 
 
@@ -81,7 +82,7 @@ def test_an_exception_without_a_card_is_recognised(rules: list[str]) -> None:
 
 def test_what_nothing_fits_is_said_with_the_way_on(rules: list[str]) -> None:
     out, err = io.StringIO(), io.StringIO()
-    assert library_commands.explain("good morning", rules, "jsonl", PLAIN, 100, out, err) == 1
+    assert library_commands.explain("good morning", open_library(rules), "jsonl", PLAIN, 100, out, err) == 1
     assert "lmdiag cards new -" in err.getvalue()
     assert out.getvalue() == ""  # a program reads it
 
@@ -105,7 +106,7 @@ def test_a_pasted_text_has_its_incidents(rules: list[str]) -> None:
 
 @pytest.mark.parametrize("style", ["text", "markdown", "jsonl"])
 def test_the_list_has_a_line_for_each_card(style: str, rules: list[str]) -> None:
-    code, text = printed(lambda out: library_commands.list_cards(rules, style, out))
+    code, text = printed(lambda out: library_commands.list_cards(open_library(rules), style, out))
     lines = text.splitlines()
     assert code == 0
     assert len(lines) == len(open_library(rules).pack.ids)
@@ -119,95 +120,65 @@ def test_the_list_has_a_line_for_each_card(style: str, rules: list[str]) -> None
 def test_the_list_as_data(rules: list[str]) -> None:
     rows = [
         json.loads(line)
-        for line in printed(lambda out: library_commands.list_cards(rules, "jsonl", out))[1].splitlines()
+        for line in printed(lambda out: library_commands.list_cards(open_library(rules), "jsonl", out))[1].splitlines()
     ]
     assert {
         "id": "site-serde",
         "title": "LMCache: only the naive serde",
         "severity": "critical",
         "scope": "startup",
+        "own": f"{rules[0]}/site-serde.toml",
     } in rows
+    assert {row["own"] for row in rows if row["id"] != "site-serde"} == {None}
     assert [row["id"] for row in rows] == sorted(row["id"] for row in rows)
 
 
 @pytest.mark.parametrize("style", ["text", "markdown"])
 def test_a_card_is_shown_whole(style: str, rules: list[str]) -> None:
-    code, text = printed(lambda out: library_commands.show("site-serde", rules, style, PLAIN, 100, out))
+    code, text = printed(lambda out: library_commands.show("site-serde", open_library(rules), style, PLAIN, 100, out))
     assert code == 0
     for part in ("LMCache: only the naive serde", "What it means.", "What fires it.", "One way there.", "Set it.", "Look.", "https://example.org/1"):  # fmt: skip
         assert part in text
 
 
 def test_a_card_as_data(rules: list[str]) -> None:
-    code, text = printed(lambda out: library_commands.show("site-serde", rules, "jsonl", PLAIN, 100, out))
+    code, text = printed(lambda out: library_commands.show("site-serde", open_library(rules), "jsonl", PLAIN, 100, out))
     assert code == 0
     assert json.loads(text)["id"] == "site-serde"
 
 
 def test_an_unknown_id_suggests_the_near_one(rules: list[str]) -> None:
     with pytest.raises(UsageError, match="site-serde"):
-        library_commands.show("site-serd", rules, "text", PLAIN, 100, io.StringIO())
+        library_commands.show("site-serd", open_library(rules), "text", PLAIN, 100, io.StringIO())
 
 
 def test_an_unknown_id_without_a_near_one_says_where_to_look() -> None:
     with pytest.raises(UsageError, match="lmdiag cards list"):
-        library_commands.show("0", [], "text", PLAIN, 100, io.StringIO())
-
-
-def check(directory: Path) -> tuple[int, str]:
-    return printed(lambda out: library_commands.check(str(directory), out))
-
-
-def test_good_cards_pass_the_check(rules: list[str], tmp_path: Path) -> None:
-    code, text = check(tmp_path)
-    assert (code, text) == (0, "cards that load: 1; problems: 0\n")
-
-
-BAD = {
-    "no TOML": ("title =", "site-bad.toml: is not TOML"),
-    "an unknown key": (CARD + "\n[colour]\n", "site-bad.toml: colour"),
-    "a missing field": (CARD.replace('scope = "startup"', ""), "site-bad.toml: scope"),
-    "a sample that does not match": (CARD.replace("serde a of 3 is not naive", "serde a of 3 is fine"), "site-bad.toml: sample[0].log"),
-    "a near miss that fires": (CARD.replace('"ValueError: serde is naive"', '"ValueError: serde b of 4 is not naive"'), "site-bad.toml: near_miss[0].log"),
-    "wrong fields": (CARD.replace('fields = { serde = "a"', 'fields = { serde = "b"'), "site-bad.toml: sample[0].fields"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "problem"), BAD.values(), ids=BAD)
-def test_a_bad_card_is_told_with_file_and_key(text: str, problem: str, tmp_path: Path) -> None:
-    (tmp_path / "site-bad.toml").write_text(text, encoding="utf-8")
-    code, found = check(tmp_path)
-    assert code == 1
-    assert f"{tmp_path}/{problem}" in found
-
-
-def test_what_cannot_be_checked_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CardError, match="is not a directory"):
-        check(tmp_path / "missing")
+        library_commands.show("0", open_library(), "text", PLAIN, 100, io.StringIO())
 
 
 def test_a_new_card_begins_as_a_skeleton_that_the_check_knows_to_be_unfinished(tmp_path: Path) -> None:
     code, text = printed(
-        lambda out: library_commands.new("ValueError: heads (12) must be divisible by 5", out, io.StringIO())
+        lambda out: library_commands.new("ValueError: heads (12) must be divisible by 5", open_library(), out)
     )
     assert code == 0
     assert 'type = "ValueError"' in text
     (tmp_path / "new-card.toml").write_text(text, encoding="utf-8")
-    code, found = check(tmp_path)
+    code, found = printed(lambda out: check(str(tmp_path), out))
     assert code == 1
     assert "still says TODO" in found
 
 
 def test_a_message_without_words_makes_no_card() -> None:
     with pytest.raises(LmdiagError):
-        library_commands.new("17", io.StringIO(), io.StringIO())
+        library_commands.new("17", open_library(), io.StringIO())
 
 
 LAYERWISE = "layerwise MLA connector is not supported yet"
 
 
 def test_a_new_card_says_what_the_catalogue_knows() -> None:
-    code, text = printed(lambda out: library_commands.new(f"ValueError: {LAYERWISE}", out, io.StringIO()))
+    code, text = printed(lambda out: library_commands.new(f"ValueError: {LAYERWISE}", open_library(), out))
     assert code == 0
     assert f'message = "{LAYERWISE}"' in text
     assert "# Raised at, after the catalogue" in text
@@ -217,7 +188,9 @@ def test_a_new_card_says_what_the_catalogue_knows() -> None:
 def test_a_new_card_without_a_catalogue_is_made_and_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("lmdiag.match.library.shipped_directory", lambda: str(tmp_path))
     out, err = io.StringIO(), io.StringIO()
-    assert library_commands.new(f"ValueError: {LAYERWISE}", out, err) == 0
+    library = open_library()
+    assert library_commands.new(f"ValueError: {LAYERWISE}", library, out) == 0
+    library_commands.warn(library, err)
     assert LAYERWISE in out.getvalue()
     assert "# Raised at" not in out.getvalue()
     assert "no catalogue can be read there" in err.getvalue()
@@ -225,16 +198,16 @@ def test_a_new_card_without_a_catalogue_is_made_and_told(monkeypatch: pytest.Mon
 
 def test_a_card_is_shown_with_the_places_of_the_catalogue() -> None:
     show = library_commands.show
-    _, text = printed(lambda out: show("lmcache-mla-layerwise", [], "text", PLAIN, 100, out))
+    _, text = printed(lambda out: show("lmcache-mla-layerwise", open_library(), "text", PLAIN, 100, out))
     assert "lmcache/integration/vllm/vllm_adapter.py in init_lmcache_engine" in " ".join(text.split())
-    _, data = printed(lambda out: show("lmcache-mla-layerwise", [], "jsonl", PLAIN, 100, out))
+    _, data = printed(lambda out: show("lmcache-mla-layerwise", open_library(), "jsonl", PLAIN, 100, out))
     places = json.loads(data)["raised_at"]
     assert (places[0]["project"], places[0]["lines"]["0.14.0"]) == ("vllm", 508)
 
 
 def test_a_card_is_shown_without_a_catalogue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("lmdiag.match.library.shipped_directory", lambda: str(tmp_path))
-    code, text = printed(lambda out: library_commands.show("lmcache-mla-layerwise", [], "text", PLAIN, 100, out))
+    code, text = printed(lambda out: library_commands.show("lmcache-mla-layerwise", open_library(), "text", PLAIN, 100, out))
     assert code == 0
     assert "What to change" in text
 
@@ -255,7 +228,7 @@ def test_an_error_of_another_package_has_its_name_and_no_file(style: str) -> Non
 
 def test_a_bare_message_that_only_the_catalogue_knows_is_explained() -> None:
     out, err = io.StringIO(), io.StringIO()
-    code = library_commands.explain("Mooncake is not available", (), "jsonl", None, None, out, err)
+    code = library_commands.explain("Mooncake is not available", open_library(), "jsonl", None, None, out, err)
     incident = json.loads(out.getvalue())
     assert code == 0
     assert incident["root"]["type"] == "RuntimeError"

@@ -30,7 +30,7 @@ situations = ["One way there."]
 references = ["https://example.org/1"]
 [[card.solutions]]
 text = "Set it."
-change = { "lmcache.remote_serde" = "naive", "--x" = "{total * 0.5}", "--json" = '{"a": {"b": 1}}' }
+change = { "lmcache.remote_serde" = "naive", "--seed" = "{total * 0.5}", "--json" = '{"a": {"b": 1}}' }
 risk = "safe"
 unless = "vllm_version >= 0.11.1 or argument.enforce_eager == True or platform"
 [card.example]
@@ -74,7 +74,7 @@ def test_a_good_card_is_loaded_whole(tmp_path: Path) -> None:
     assert card.solutions == (
         Solution(
             "Set it.",
-            (("lmcache.remote_serde", "naive"), ("--x", "{total * 0.5}"), ("--json", '{"a": {"b": 1}}')),
+            (("lmcache.remote_serde", "naive"), ("--seed", "{total * 0.5}"), ("--json", '{"a": {"b": 1}}')),
             "safe",
             "vllm_version >= 0.11.1 or argument.enforce_eager == True or platform",
         ),
@@ -107,13 +107,13 @@ def test_one_match_table_and_a_list_of_types_are_allowed(tmp_path: Path) -> None
         ('type = "ValueError"', 'type = "a.ValueError"', "match[0].type", "without its module"),
         ('"0.11.1" = 458', '"0.11.1" = "458"', "raised_at[0].lines.0.11.1", "must be a whole number, not a string"),
         ('"0.11.1" = 458', '"v-1" = 458', "raised_at[0].lines.v-1", "is not a version"),
-        ('"{total * 0.5}"', "5", "card.solutions[0].change.--x", "must be a string in quotes, not a whole number"),
+        ('"{total * 0.5}"', "5", "card.solutions[0].change.--seed", "must be a string in quotes, not a whole number"),
         ('"lmcache.remote_serde"', '"remote serde"', "card.solutions[0].change.remote serde", "is not a flag"),
         ("critical", "critcal", "severity", "did you mean 'critical'?"),
         ('risk = "safe"', 'risk = "Safe"', "card.solutions[0].risk", "did you mean 'safe'?"),
         ("{serde} of", "{serde of", "match[0].message", "bad template: column 7: '{' has no partner"),
-        ("{total * 0.5}", "{totl * 0.5}", "card.solutions[0].change.--x", "no message has a hole 'totl'; did you mean 'total'?"),
-        ("{total * 0.5}", "{total ** 2}", "card.solutions[0].change.--x", "cannot be computed"),
+        ("{total * 0.5}", "{totl * 0.5}", "card.solutions[0].change.--seed", "no message has a hole 'totl'; did you mean 'total'?"),
+        ("{total * 0.5}", "{total ** 2}", "card.solutions[0].change.--seed", "cannot be computed"),
         ('total = "3" }', 'tots = "3" }', "sample[0].fields.tots", "no message has a hole 'tots'; did you mean 'total'?"),
         ("vllm_version >=", "vlm_version >=", "card.solutions[0].unless", "unknown fact 'vlm_version'; did you mean 'vllm_version'?"),
         ("vllm_version >=", "vllm_version =>", "card.solutions[0].unless", "unknown operator '=>'"),

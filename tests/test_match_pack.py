@@ -116,3 +116,29 @@ def test_an_unknown_card_is_an_error(rules: Path) -> None:
 
 def test_the_shipped_cards_are_found() -> None:
     assert list(Path(shipped_directory()).glob("*/*.toml"))
+
+
+def test_cards_are_disabled_by_a_file_or_by_name(rules: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    write(site, "own-card")
+    (site / "disabled").write_text("# not ours\nsecond-card  # noise\n\nfirst-crad\n")
+    pack = load_pack([str(site)], disabled=["old-own-card"], shipped=str(rules))
+    assert pack.ids == ("first-card",)
+    assert [(problem.path, problem.message) for problem in pack.problems] == [
+        (str(site / "disabled"), "to be disabled, but there is no card 'first-crad'; did you mean 'first-card'?")
+    ]
+
+
+def test_a_list_of_disabled_cards_that_cannot_be_read_loses_nothing(rules: Path, tmp_path: Path) -> None:
+    (tmp_path / "disabled").write_bytes(b"\xff")
+    pack = load_pack([str(tmp_path)], shipped=str(rules))
+    assert pack.ids == ("first-card", "second-card")
+    assert "cannot be read" in pack.problems[0].message
+
+
+def test_the_cards_of_a_site_have_their_paths(rules: Path, tmp_path: Path) -> None:
+    main([str(rules)])
+    write(tmp_path / "site", "second-card")
+    assert load_pack([str(tmp_path / "site")], shipped=str(rules)).own == {
+        "second-card": str(tmp_path / "site" / "second-card.toml")
+    }

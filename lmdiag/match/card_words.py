@@ -18,6 +18,9 @@ _PROSE = ("meaning", "trigger")
 def word_problems(data: Mapping[str, Any]) -> Found:
     """Yield every name in a well-formed card that nothing provides."""
     rules = data["match"] if isinstance(data["match"], list) else [data["match"]]
+    for number, rule in enumerate(rules):
+        if ("message" in rule) == ("pattern" in rule):
+            yield f"match[{number}]", "needs a message or a pattern, and not both"
     holes = {hole for rule in rules for hole in _holes(rule)}
     clues = {item["name"]: _holes(item) for item in data.get("clue", ())}
     names = _Names(holes, clues)
@@ -41,6 +44,10 @@ def word_problems(data: Mapping[str, Any]) -> Found:
 
 
 def _holes(rule: Mapping[str, Any]) -> set[str]:
+    if "message" not in rule:
+        import regex
+
+        return set(regex.compile(rule.get("pattern", "")).groupindex)
     return {part.text for part in parse_template(rule["message"]) if part.hole}
 
 

@@ -89,14 +89,9 @@ def _problems(path: str, data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     wrong = list(check_table(data, CARD))
     yield from wrong
     if all(message == "still says TODO" and not key.startswith("match") for key, message in wrong):
-        yield from _inner_problems(data)
+        from lmdiag.match.card_words import word_problems
 
-
-def _inner_problems(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What one part of a card says about another; asked only where each part is well-formed."""
-    from lmdiag.match.card_words import word_problems
-
-    yield from word_problems(data)
+        yield from word_problems(data)
 
 
 def _across(cards: Mapping[str, Card], ids: set[str]) -> Iterator[Problem]:
@@ -144,7 +139,13 @@ def _card(path: str, data: dict[str, Any]) -> Card:
         scope=data["scope"],
         tags=_texts(data, "tags"),
         rules=tuple(
-            MatchRule(_id(path), rule["message"], _texts(rule, "type"), _texts(rule, "raised_in"))
+            MatchRule(
+                _id(path),
+                rule.get("message", ""),
+                _texts(rule, "type"),
+                _texts(rule, "raised_in"),
+                rule.get("pattern", ""),
+            )
             for rule in _tables(data["match"])
         ),
         meaning=text["meaning"],

@@ -12,6 +12,7 @@ from lmdiag.match.catalog_format import DIRECTORY, FILE, SETTINGS
 from lmdiag.match.clues import Clues
 from lmdiag.match.matcher import Matcher
 from lmdiag.match.pack import Pack, load_pack, shipped_directory
+from lmdiag.match.patterns import TIMEOUT
 from lmdiag.model import Card, Frame, Match, RaiseSite
 
 if TYPE_CHECKING:
@@ -35,7 +36,16 @@ class Library:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with cards that were therefore left out, and with catalogues as far as they were asked."""
-        return (*self.pack.problems, *self._broken)
+        slow = [
+            Problem(self.pack.own.get(card, ""), "match.pattern", f"took more than {TIMEOUT:g} s and is muted ({card})")
+            for card in self._matcher.patterns.muted
+        ]
+        return (*self.pack.problems, *self._broken, *slow)
+
+    @property
+    def muted_patterns(self) -> tuple[tuple[str, int], ...]:
+        """Cards whose pattern took too long, and on how many messages it was not tried to its end."""
+        return tuple(sorted(self._matcher.patterns.muted.items()))
 
     @property
     def sites(self) -> list[RaiseSites]:
@@ -122,8 +132,8 @@ class Library:
         self.sites.remove(sites)
 
 
-def open_library(rules: Sequence[str] = ()) -> Library:
-    """Load the shipped cards and catalogue, and those of a site's own directories over them."""
+def open_library(rules: Sequence[str] = (), disabled: Sequence[str] = ()) -> Library:
+    """Load the shipped cards and catalogue, and those of a site's own directories over them, without those `disabled`."""
     shipped = os.path.join(shipped_directory(), DIRECTORY, FILE)
     own = [os.path.join(directory, DIRECTORY, FILE) for directory in rules]
-    return Library(load_pack(rules), [shipped, *filter(os.path.exists, own)])
+    return Library(load_pack(rules, disabled=disabled), [shipped, *filter(os.path.exists, own)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from lmdiag.match.patterns import Patterns
 from lmdiag.match.templates import Fields, Template, fold
 from lmdiag.model import Frame, Match, MatchRule
 
@@ -24,7 +25,9 @@ class Matcher:
     """The rules of a pack. Nothing is indexed before the first message, so that a log without errors pays nothing."""
 
     def __init__(self, rules: Iterable[MatchRule]) -> None:
-        self._rules = tuple(rules)
+        every = tuple(rules)
+        self._rules = tuple(rule for rule in every if not rule.pattern)
+        self.patterns = Patterns(rule for rule in every if rule.pattern)
         self._templates: list[Template | None] = [None] * len(self._rules)
         self._by_word: dict[str, list[int]] | None = None
         self._unfiled: list[int] = []
@@ -37,14 +40,16 @@ class Matcher:
 
         An exact match goes before one inside a longer message (`embedded`), and that before a cut-off message (tried if
         it ends in dots or is known to be `truncated`); then the longest literal text, the fewest holes, the first id.
-        `type` may be dotted; None fits every rule.
+        A site's patterns are tried where no template fits. `type` may be dotted; None fits every rule.
         """
         text = fold(message)
         name = type.rsplit(".", 1)[-1] if type else None
         hits = self._whole(text, name, frames, embedded)
         if not hits and (truncated or text.endswith(_CUT)):
             hits = self._partial(text, name, frames)
-        return min(hits, key=lambda hit: hit[0])[1] if hits else None
+        if hits:
+            return min(hits, key=lambda hit: hit[0])[1]
+        return self.patterns.match(message, lambda rule: _type_fits(rule, name) and _raised_in(rule, frames))
 
     def _whole(self, text: str, name: str | None, frames: Sequence[Frame], embedded: bool) -> list[tuple[_Rank, Match]]:
         hits = []

@@ -16,6 +16,8 @@ from lmdiag.match.cards import Problem, load_card, load_cards
 from lmdiag.model import Card, Clue, MatchRule
 
 INDEX = "index.json"
+DISABLED = "disabled"
+"""A file beside a site's own cards: ids of cards that are not to be used."""
 FORMAT = 2
 Header = tuple[str, str, str]
 """(title, severity, scope)."""
@@ -42,6 +44,8 @@ class Pack:
         """What is wrong with cards that were therefore left out, and with directories that cannot be read."""
         self.ids = tuple(self._entries)
         self.headers = {name: entry.header for name, entry in self._entries.items()}
+        self.own = {name: entry.path for name, entry in self._entries.items() if entry.card is not None}
+        """The paths of the cards that come from a site's own directories."""
         self.rules = tuple(rule for entry in self._entries.values() for rule in entry.rules)
         self.clues = tuple(clue for entry in self._entries.values() for clue in entry.clues)
 
@@ -60,17 +64,54 @@ class Pack:
         return card
 
 
-def load_pack(rules_dirs: Sequence[str] = (), *, shipped: str | None = None) -> Pack:
+def load_pack(rules_dirs: Sequence[str] = (), *, disabled: Iterable[str] = (), shipped: str | None = None) -> Pack:
     """Load the shipped cards (from `shipped` instead of the installed ones, if given), then each directory of a site.
 
-    A later card replaces an earlier one of the same id. Nothing here is fatal: see Pack.problems.
+    A later card replaces an earlier one of the same id. Cards are taken out whose ids are `disabled` or named, one a
+    line, in the file `disabled` of one of the directories. Nothing here is fatal: see Pack.problems.
     """
     entries, problems = _shipped(shipped or shipped_directory())
     for directory in rules_dirs:
         found, more = load_cards(directory, entries)
         entries |= {card.id: _entry(card) for card in found}
         problems += more
+    named = [("", name) for name in disabled]
+    for directory in rules_dirs:
+        path = os.path.join(directory, DISABLED)
+        found_ids, unreadable = _disabled(path)
+        named += [(path, name) for name in found_ids]
+        problems += unreadable
+    problems += _take_out(entries, named)
     return Pack(entries, problems)
+
+
+def _disabled(path: str) -> tuple[list[str], list[Problem]]:
+    """Read the ids of a file: one a line, `#` begins a comment."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.partition("#")[0].strip() for line in file]
+    except FileNotFoundError:
+        return [], []
+    except (OSError, UnicodeDecodeError) as error:
+        return [], [Problem(path, "", f"cannot be read: {error}")]
+    return [line for line in lines if line], []
+
+
+def _take_out(entries: dict[str, _Entry], named: Iterable[tuple[str, str]]) -> list[Problem]:
+    """Remove cards by id or former id; say which ids there are not."""
+    aliases = {alias: name for name, entry in entries.items() for alias in entry.aliases}
+    problems = []
+    known = {*entries, *aliases}
+    for path, name in named:
+        if name in known:
+            entries.pop(aliases.get(name, name), None)
+            continue
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "`lmdiag cards list` names them all"
+        problems.append(Problem(path, "", f"to be disabled, but there is no card {name!r}; {hint}"))
+    return problems
 
 
 def shipped_directory() -> str:
@@ -131,7 +172,10 @@ def _read_index(path: str, directory: str) -> dict[str, _Entry]:
 
 
 def _indexed(row: dict[str, Any], directory: str) -> _Entry:
-    rules = tuple(MatchRule(row["id"], text, tuple(types), tuple(places)) for text, types, places in row["match"])
+    rules = tuple(
+        MatchRule(row["id"], text, tuple(types), tuple(places), pattern)
+        for text, types, places, pattern in row["match"]
+    )
     header = (row["title"], row["severity"], row["scope"])
     clues = tuple(Clue(row["id"], name, message) for name, message in row["clue"])
     return _Entry(header, rules, tuple(row["aliases"]), os.path.join(directory, row["path"]), clues)

@@ -74,6 +74,16 @@ def _template(text: str) -> str | None:
     return None
 
 
+def _pattern(text: str) -> str | None:
+    import regex
+
+    try:
+        matches_nothing = regex.compile(text).search("") is None
+    except regex.error as error:
+        return f"bad pattern: {error}"
+    return None if matches_nothing else "matches an empty message, so it would match every one"
+
+
 def _condition(text: str) -> str | None:
     return "; ".join(condition_problems(text)) or None
 
@@ -105,7 +115,8 @@ CARD: Mapping[str, Spec] = {
         single=True,
         table={
             "type": Spec("texts", single=True, check=_EXCEPTION),
-            "message": Spec("text", required=True, check=_template),
+            "message": Spec("text", check=_template),
+            "pattern": Spec("text", check=_pattern),
             "raised_in": Spec("texts", check=_PLACE),
         },
     ),

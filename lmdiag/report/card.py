@@ -80,7 +80,8 @@ def _names(card: Card) -> list[Block]:
 
 
 def _rule(rule: MatchRule) -> list[Block]:
-    message = f"{' or '.join(rule.types)}: {rule.message}" if rule.types else rule.message
+    said = rule.message or f"/{rule.pattern}/"
+    message = f"{' or '.join(rule.types)}: {said}" if rule.types else said
     places = [Block("text", (Span("raised in "), Span(place, "raw"))) for place in rule.raised_in]
     return [Block("code", lines_of(message, "")), *places]
 

@@ -59,6 +59,7 @@ def summary_object(summary: Summary) -> dict[str, object]:
         "skipped": [{"path": path, "reason": reason} for path, reason in summary.skipped],
         "by_severity": dict(summary.by_severity),
         "by_card": dict(summary.by_card),
+        "muted_patterns": dict(summary.muted_patterns),
         "seconds": round(summary.seconds, 6),
     }
 
