@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOG ?= tests/logs/mla-serde-start-failed.log
 
-.PHONY: dev demo check test bench docs cards catalog clean
+.PHONY: dev demo check test bench docs docs-check cards catalog clean
 
 dev: $(VENV)/installed
 
@@ -35,9 +35,16 @@ cards: dev  ## rebuild the index of the cards after one has changed
 catalog: dev  ## add the releases that are not in the catalogue yet; through pip's index
 	$(BIN)/lmdiag catalog build vllm lmcache --into rules/catalog
 
-docs: dev  ## rebuild what is made from the code: the JSON Schema and the README's picture
+docs: dev  ## rebuild what is made from the code: the JSON Schema, the README's picture, the cards as a site in build/site
 	$(BIN)/python -m lmdiag.report.schema > docs/incident.schema.json
 	$(BIN)/python -m docs.picture $(LOG) > docs/scan.svg
+	rm -rf build/site-source build/site
+	$(BIN)/python -m docs.site build/site-source
+	$(BIN)/python -m sphinx -q -W -b html build/site-source build/site
+
+docs-check: dev  ## look at the site in headless Chromium, which must be installed
+	$(BIN)/python -m pip install --quiet --group browser
+	$(BIN)/python -m pytest tests/test_docs_site.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

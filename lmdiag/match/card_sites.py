@@ -51,7 +51,7 @@ def _types_agree(rule: MatchRule, row: CatalogRow) -> bool:
 
 def sites_of_card(card: Card, sites: RaiseSites) -> tuple[RaiseSite, ...]:
     """Return where a card's messages are raised over the releases: after the catalogue, and what the card itself adds."""
-    rows = {row.number: row for rule in card.rules for row in rows_of_rule(rule, sites)}
+    rows = {row.number: row for rule in card.rules if rule.message for row in rows_of_rule(rule, sites)}
     return (*_merged(site for row in rows.values() for site in row.sites), *card.raised_at)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import lmdiag
@@ -37,14 +37,14 @@ class _Entry(NamedTuple):
 class Pack:
     """Cards by id. Their texts are read when they are asked for."""
 
-    def __init__(self, entries: dict[str, _Entry], problems: Iterable[Problem]) -> None:
+    def __init__(self, entries: dict[str, _Entry], problems: Iterable[Problem], own: Mapping[str, str]) -> None:
         self._entries = dict(sorted(entries.items()))
         self._aliases = {alias: name for name, entry in self._entries.items() for alias in entry.aliases}
         self.problems = tuple(problems)
         """What is wrong with cards that were therefore left out, and with directories that cannot be read."""
         self.ids = tuple(self._entries)
         self.headers = {name: entry.header for name, entry in self._entries.items()}
-        self.own = {name: entry.path for name, entry in self._entries.items() if entry.card is not None}
+        self.own = own
         """The paths of the cards that come from a site's own directories."""
         self.rules = tuple(rule for entry in self._entries.values() for rule in entry.rules)
         self.clues = tuple(clue for entry in self._entries.values() for clue in entry.clues)
@@ -71,9 +71,11 @@ def load_pack(rules_dirs: Sequence[str] = (), *, disabled: Iterable[str] = (), s
     line, in the file `disabled` of one of the directories. Nothing here is fatal: see Pack.problems.
     """
     entries, problems = _shipped(shipped or shipped_directory())
+    own: dict[str, str] = {}
     for directory in rules_dirs:
         found, more = load_cards(directory, entries)
         entries |= {card.id: _entry(card) for card in found}
+        own |= {card.id: card.path for card in found}
         problems += more
     named = [("", name) for name in disabled]
     for directory in rules_dirs:
@@ -82,7 +84,7 @@ def load_pack(rules_dirs: Sequence[str] = (), *, disabled: Iterable[str] = (), s
         named += [(path, name) for name in found_ids]
         problems += unreadable
     problems += _take_out(entries, named)
-    return Pack(entries, problems)
+    return Pack(entries, problems, {name: path for name, path in own.items() if name in entries})
 
 
 def _disabled(path: str) -> tuple[list[str], list[Problem]]:
