@@ -164,10 +164,12 @@ class MatchRule(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A log excerpt of a card, and the fields that it must give (empty for a near miss)."""
+    """A log excerpt of a card, and what it must give (nothing for a near miss)."""
 
     log: str
     fields: tuple[tuple[str, str], ...] = ()
+    change: tuple[tuple[str, str], ...] = ()
+    """Changes that the advice must hold, with this log's values."""
 
 
 class Card(NamedTuple):

@@ -8,7 +8,7 @@ from lmdiag.match.cards import Problem
 from lmdiag.match.clues import Clues
 from lmdiag.match.matcher import Matcher
 from lmdiag.match.settings import Settings
-from lmdiag.model import Card, Frame, Incident, Line, Match
+from lmdiag.model import Card, Frame, Incident, Line, Match, Sample
 from lmdiag.pipeline import Pipeline
 
 
@@ -43,7 +43,7 @@ def sample_problems(cards: Sequence[Card], others: Sequence[Card] = ()) -> Itera
     library = CardSet([*others, *cards])
     for card in cards:
         for number, sample in enumerate(card.samples):
-            yield from _sample(card, f"sample[{number}]", diagnose(sample.log, library), dict(sample.fields))
+            yield from _sample(card, f"sample[{number}]", diagnose(sample.log, library), sample)
         for number, near in enumerate(card.near_misses):
             if any(item.card == card.id for item in diagnose(near.log, library)):
                 yield Problem(card.path, f"near_miss[{number}].log", "this log must not match the card, but does")
@@ -57,7 +57,7 @@ def diagnose(log: str, library: CardSet) -> list[Incident]:
     return pipeline.close()
 
 
-def _sample(card: Card, key: str, incidents: list[Incident], fields: dict[str, str]) -> Iterator[Problem]:
+def _sample(card: Card, key: str, incidents: list[Incident], sample: Sample) -> Iterator[Problem]:
     mine = [item for item in incidents if item.card == card.id]
     others = sorted({item.card or item.title for item in incidents if item.card != card.id})
     if not mine:
@@ -66,5 +66,12 @@ def _sample(card: Card, key: str, incidents: list[Incident], fields: dict[str, s
         )
     elif others:
         yield Problem(card.path, f"{key}.log", f"beside the card this log also gives {', '.join(others)}")
-    elif fields != dict(mine[0].fields):
-        yield Problem(card.path, f"{key}.fields", f"the log gives {dict(mine[0].fields)}, the card says {fields}")
+    elif dict(sample.fields) != dict(mine[0].fields):
+        said = dict(sample.fields)
+        yield Problem(card.path, f"{key}.fields", f"the log gives {dict(mine[0].fields)}, the card says {said}")
+    else:
+        given = [pair for advice in mine[0].advice for pair in advice.change]
+        for name, value in sample.change:
+            if (name, value) not in given:
+                others = [other for name_, other in given if name_ == name]
+                yield Problem(card.path, f"{key}.change.{name}", f"the advice has {others or 'none'}, not {value!r}")

@@ -22,8 +22,9 @@ BEHIND: dict[str, frozenset[str]] = {
     "cli_catalog": frozenset({"catalog_commands", "catalog_diff_command", "lmdiag"}),
     "samples": frozenset({*FLOW, "pipeline", "config"}),
     "library_commands": frozenset({*FLOW, "pipeline", "config", "samples"}),
+    "card_checks": frozenset({*FLOW, "pipeline", "samples"}),
     "scan": frozenset({*FLOW, "pipeline", "config", "samples", "library_commands"}),
-    "cli": frozenset({"config", "library_commands", "scan", "cli_catalog", "report", "lmdiag"}),
+    "cli": frozenset({"config", "card_checks", "match", "library_commands", "scan", "cli_catalog", "report", "lmdiag"}),
     "__main__": frozenset({"cli"}),
 }
 EVERYWHERE = frozenset({"model", "errors"})

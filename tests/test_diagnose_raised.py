@@ -32,7 +32,7 @@ def library(path: str, *, known: bool = True) -> Library:
     if known:
         with open(path, "wb") as file:
             file.write(encode(rows_of_releases(HISTORY)))
-    return Library(Pack({}, ()), [path] if known else [])
+    return Library(Pack({}, (), {}), [path] if known else [])
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +252,7 @@ def test_of_two_sites_the_one_of_the_tracebacks_project() -> None:
 def test_a_catalogue_that_breaks_while_it_is_asked_costs_only_its_history(tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("broken") / "catalog.bin"
     path.write_bytes(encode(rows_of_releases(HISTORY))[:-4] + b"oops")
-    broken = Library(Pack({}, ()), [str(path)])
+    broken = Library(Pack({}, (), {}), [str(path)])
     at = found(info(SITE + MODEL, message=SAID, function="check"), broken)
     assert at == RaisedAt("vllm", "0.26.0", MODEL, 508, "check", f"{VLLM}/v0.26.0/{MODEL}#L508")
     assert len(broken.problems) == 1

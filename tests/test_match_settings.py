@@ -14,6 +14,7 @@ FILE = """{
 "flag --l1-size-gb": "0.3.9-0.3.9"}},
 "vllm": {"releases": ["0.8.5", "0.9.0", "0.10.0", "0.11.0"], "settings": {
 "env VLLM_USE_V1": "0.8.5-0.10.0",
+"env HF_TOKEN": "0.8.5-0.8.5",
 "field KVTransferConfig.kv_role": "0.8.5-0.11.0",
 "field KVTransferConfig.kv_load_failure_policy": "0.11.0-0.11.0",
 "flag --kv-transfer-config": "0.8.5-0.11.0",
@@ -37,7 +38,7 @@ KNOWN = {
     "an inner key of a newer release": ("--kv-transfer-config.kv_load_failure_policy", "0.8.5", False),
     "a free inner key": ("--hf-overrides.max_position_embeddings", "0.8.5", True),
     "a variable": ("VLLM_USE_V1", "0.11.0", False),
-    "a variable of others": ("NCCL_DEBUG", "0.11.0", None),
+    "a variable of others": ("HF_TOKEN", "0.11.0", None),
     "a flag that never was": ("--swap-spaces", "0.11.0", None),
 }
 

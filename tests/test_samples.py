@@ -4,7 +4,7 @@ from report_samples import CARD
 from shapes import raised
 
 from lmdiag.match.cards import Problem
-from lmdiag.model import Card, Frame, MatchRule, Sample
+from lmdiag.model import Card, Frame, MatchRule, Sample, Solution
 from lmdiag.samples import CardSet, diagnose, sample_problems
 
 LOG = "ValueError: serde a of 3 is not naive\n"
@@ -95,3 +95,11 @@ def test_a_log_gives_its_incidents() -> None:
     (incident,) = diagnose(LOG.replace("\n", "\r\n"), CardSet([card()]))
     assert (incident.card, incident.fields, incident.first_line) == ("serde-card", (("serde", "a"), ("total", "3")), 1)
     assert diagnose("", CardSet([])) == []
+
+
+def test_a_change_that_the_advice_does_not_hold_is_told() -> None:
+    advised = card(solutions=(Solution("Set it.", (("--x", "{total * 2}"),)),))
+    good = advised.samples[0]
+    assert problems(advised._replace(samples=(good._replace(change=(("--x", "6"),)),))) == []
+    (problem,) = sample_problems([advised._replace(samples=(good._replace(change=(("--x", "7"),)),))])
+    assert (problem.key, problem.message) == ("sample[0].change.--x", "the advice has ['6'], not '7'")

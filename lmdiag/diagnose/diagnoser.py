@@ -84,7 +84,8 @@ class Diagnoser:
             del lives[1:-_MAX_LIVES]
         life.note(record)
         life.facts = facts_of.update(life.facts, record)
-        self._see(life, record, record.text)
+        if record.logger != "bare" and not from_request_file(record):
+            self._see(life, record, record.text)
         if life.engine_seen and (hit := _ENGINE_GONE.match(record.text)):
             life.gone = life.gone or record._replace(text=hit.group(1))
         if record.logger == "bare" and CRASH.match(record.text):
@@ -93,9 +94,9 @@ class Diagnoser:
             self._error_record(life, record)
 
     def _see(self, life: Life, event: Record | Traceback, text: str) -> None:
-        """Note what a card asked for. A client's text never begins a record, nor an exception's message in full."""
-        for clue, fields in self._cards.clues.find(text):
-            life.see(clue.card, ClueSeen(clue.name, event.origin.first_line, text, fields))
+        """Note what a card asked for."""
+        for clue, line, fields in self._cards.clues.find(text):
+            life.see(clue.card, ClueSeen(clue.name, event.origin.first_line, line, fields))
 
     def _kill(self, life: Life, record: Record) -> None:
         """Keep the first sign of a process that a signal ended."""

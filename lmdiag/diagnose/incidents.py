@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lmdiag.diagnose.advice import asked_for, personal, reason
 from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.cards import Cards
-from lmdiag.diagnose.known import known_values
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.redact import redact, redacted
 from lmdiag.diagnose.verdicts import Verdict
@@ -110,6 +108,9 @@ _NOT_ADVISED = _Advised((), None, ())
 
 
 def _advised(card: Card, fields: Sequence[tuple[str, str]], facts: Facts, verdict: Verdict, cards: Cards) -> _Advised:
+    from lmdiag.diagnose.advice import asked_for, personal, reason  # only for an incident that has a card
+    from lmdiag.diagnose.known import known_values
+
     clues = [_redacted(clue) for clue in verdict.life.clues(card.id, verdict.last_line)]
     known = known_values(fields, facts, verdict.outcome, clues)
     advice = personal(card.solutions, known, facts, cards)

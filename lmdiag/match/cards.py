@@ -165,7 +165,7 @@ def _card(path: str, data: dict[str, Any]) -> Card:
             for item in data.get("raised_at", ())
         ),
         aliases=_texts(data, "aliases"),
-        samples=tuple(Sample(item["log"], _pairs(item, "fields")) for item in data["sample"]),
+        samples=tuple(Sample(item["log"], _pairs(item, "fields"), _pairs(item, "change")) for item in data["sample"]),
         near_misses=tuple(Sample(item["log"]) for item in data["near_miss"]),
         path=path,
         clues=tuple(Clue(_id(path), item["name"], item["message"]) for item in data.get("clue", ())),

@@ -25,20 +25,28 @@ class Clues:
         """The first characters of all clues."""
         return frozenset(self._by_head)
 
-    def find(self, text: str) -> Iterator[tuple[Clue, Fields]]:
-        """Yield the clues that a text begins with, and what their holes capture of its first line, or of the whole."""
-        clues = self._by_head.get(text[:HEAD_LENGTH])
-        if not clues:
-            return
-        first, whole = fold(text[:_MAX_TEXT].partition("\n")[0]), fold(text[:_MAX_TEXT])
-        for clue in clues:
-            template = self._templates.get(clue.message) or self._compiled(clue)
-            fields = template.begin_folded(first)
-            if fields is None:
-                fields = template.begin_folded(whole)
-            if fields is not None:
-                yield clue, fields
+    def find(self, text: str) -> Iterator[tuple[Clue, str, Fields]]:
+        """Yield the clues with which a line of the text begins, and what their holes capture of it, or of all that follows.
+
+        Lines of one place in the code and one second are one record: each worker's number is a line of it.
+        """
+        for start, line in _lines(text[:_MAX_TEXT]):
+            for clue in self._by_head.get(line[:HEAD_LENGTH], ()):
+                template = self._templates.get(clue.message) or self._compiled(clue)
+                fields = template.begin_folded(fold(line))
+                if fields is None:
+                    fields = template.begin_folded(fold(text[start : start + _MAX_TEXT]))
+                if fields is not None:
+                    yield clue, line, fields
 
     def _compiled(self, clue: Clue) -> Template:
         template = self._templates[clue.message] = Template(clue.message)
         return template
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (offset, line)."""
+    start = 0
+    for line in text.split("\n"):
+        yield start, line
+        start += len(line) + 1

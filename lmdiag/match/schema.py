@@ -168,7 +168,11 @@ CARD: Mapping[str, Spec] = {
             "verify": Spec("table", table={"text": Spec("text", required=True)}),
         },
     ),
-    "sample": Spec("tables", required=True, table={"log": Spec("text", required=True), "fields": Spec("pairs")}),
+    "sample": Spec(
+        "tables",
+        required=True,
+        table={"log": Spec("text", required=True), "fields": Spec("pairs"), "change": Spec("pairs", check=_CHANGE)},
+    ),
     "near_miss": Spec("tables", required=True, table={"log": Spec("text", required=True)}),
 }
 

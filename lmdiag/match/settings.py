@@ -55,9 +55,14 @@ def names_of(key: str) -> tuple[tuple[str, str], ...]:
     if key.startswith("lmcache."):
         name = key.removeprefix("lmcache.")
         return ("lmcache", f"key {name}"), ("lmcache", f"key {name.partition('.')[0]}"), ("vllm", f"key {name}")
-    if not key.startswith("-"):
-        own = f"key {key.removeprefix('LMCACHE_').lower()}"
-        return ("vllm", f"env {key}"), ("lmcache", f"env {key}"), *((("lmcache", own),) if "LMCACHE" in key else ())
+    if key.startswith("LMCACHE_"):
+        return (
+            ("lmcache", f"env {key}"),
+            ("lmcache", f"key {key.removeprefix('LMCACHE_').lower()}"),
+            ("vllm", f"env {key}"),
+        )
+    if not key.startswith("-"):  # other variables are read by other projects too
+        return (("vllm", f"env {key}"),) if key.startswith("VLLM_") else ()
     flag = key.partition(".")[0]
     return ("vllm", f"flag {flag}"), ("lmcache", f"flag {flag}")
 

@@ -65,7 +65,7 @@ def card_object(card: Card) -> dict[str, object]:
 
 
 def _sample(sample: Sample) -> dict[str, object]:
-    return {"log": sample.log, "fields": dict(sample.fields)}
+    return {"log": sample.log, "fields": dict(sample.fields), "change": dict(sample.change)}
 
 
 def _names(card: Card) -> list[Block]:

@@ -1,0 +1,123 @@
+"""The advice of the shipped cards: it names settings that the releases know, and never shows a hole or a guess."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from lmdiag.diagnose.advice import personal, reason
+from lmdiag.diagnose.known import known_values
+from lmdiag.match.card_sites import rows_of_rule
+from lmdiag.match.cards import load_card, load_cards
+from lmdiag.match.conditions import holds
+from lmdiag.match.library import Library, open_library
+from lmdiag.match.prose import filled
+from lmdiag.match.settings import exists, known_in
+from lmdiag.match.sums import PLACEHOLDER, is_placeholder
+from lmdiag.match.versions import release_order
+from lmdiag.model import Card, ClueSeen, Facts, Incident, Solution
+from lmdiag.samples import CardSet, diagnose
+
+RULES = Path(__file__).parent.parent / "rules"
+PATHS = sorted(RULES.rglob("*.toml"))
+OTHERS = re.compile(
+    r"(?:NCCL|GLOO|HF|HUGGING_FACE|CUDA|PYTORCH|TORCH|TORCHINDUCTOR|RAY|HIP|ROCR|UCX|NIXL|MC|OMP|LD|TRITON|FLASHINFER|MAX|TRANSFORMERS|"
+    r"PYTHONHASHSEED|NVIDIA|SAFETENSORS|MOONCAKE|RUNAI|AWS|SSL|REQUESTS|HTTP|HTTPS|NO|TMPDIR|XDG|DG|CC|CXX|PATH|TOKENIZERS)(?:_[A-Z0-9_]+)?"
+)
+"""Variables that other projects read: NCCL, Hugging Face, CUDA, PyTorch, Ray, UCX, the shell."""
+
+each_card = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
+
+
+@cache
+def library() -> Library:
+    return open_library()
+
+
+def card_of(path: Path) -> Card:
+    card, problems = load_card(str(path))
+    assert card is not None, problems
+    return card
+
+
+def covered(card: Card, project: str) -> list[str]:
+    """The releases of a project that raise a message of the card, oldest first; of a card about others' messages all."""
+    sites = library().sites[0]
+    found: set[str] = set()
+    for rule in card.rules:
+        for row in rows_of_rule(rule, sites) if rule.message and not card.raised_at else ():
+            for site in row.sites:
+                if site.project == project:
+                    found |= {name for number, name in enumerate(site.releases) if site.is_in(number)}
+    return sorted(found or sites.catalog.versions[project], key=release_order)
+
+
+def is_given(solution: Solution, known: dict[str, str]) -> bool:
+    """Whether versions alone do not rule a solution out: conditions on other facts may hold."""
+    when = " or ".join(part for part in solution.when.split(" or ") if "vllm_version" in part)
+    return not holds(solution.unless, known) and (not when or holds(when, known) or " and " in when)
+
+
+@each_card
+def test_each_change_names_a_setting_of_the_releases(path: Path) -> None:
+    """The newest release that raises the message knows it, unless a condition says for which releases the advice is."""
+    card, table = card_of(path), library().settings
+    newest = {"vllm": covered(card, "vllm")[-1], "lmcache": covered(card, "lmcache")[-1]}
+    known = {"vllm_version": newest["vllm"], "lmcache_version": newest["lmcache"]}
+    for solution in card.solutions:
+        for key, _ in solution.change:
+            assert exists(table, key) or OTHERS.fullmatch(key), f"{key}: no release has it"
+            if is_given(solution, known):
+                assert known_in(table, key, newest) is not False, f"{key}: not in {newest}"
+
+
+def all_texts(card: Card, known: dict[str, str], facts: Facts) -> list[str]:
+    advice = personal(card.solutions, known, facts, library())
+    texts = [filled(text, known) for text in (card.meaning, card.trigger, card.verify)]
+    texts += [filled(case.text, known) for case in card.cases]
+    texts += [item.text for item in advice]
+    texts += [value for item in advice for _, value in item.change]
+    texts += [text for item in advice for edit in item.edits for text in (edit.before, edit.after) if text]
+    return texts
+
+
+def incidents(card: Card) -> list[Incident]:
+    """The incidents of the card's samples."""
+    return [item for sample in card.samples for item in diagnose(sample.log, CardSet([card])) if item.card == card.id]
+
+
+@each_card
+def test_no_text_shows_a_hole_whatever_the_log_lacks(path: Path) -> None:
+    card = card_of(path)
+    shown = incidents(card)
+    assert shown
+    for incident in shown:
+        for missing in (None, *(name for name, _ in incident.fields), "all"):
+            fields = [pair for pair in incident.fields if missing not in (pair[0], "all")]
+            for facts in (incident.facts, Facts()):
+                texts = all_texts(card, known_values(fields, facts, incident.outcome, ()), facts)
+                left = [hole for text in texts for hole in PLACEHOLDER.findall(text) if is_placeholder(hole)]
+                assert left == []
+                assert "None" in repr(card) or [text for text in texts if "None" in text] == []
+                assert all(text.strip() for text in texts[:2])
+
+
+@each_card
+def test_a_clue_of_a_card_is_used_by_it(path: Path) -> None:
+    """A clue that nothing rests on is not looked for."""
+    card = card_of(path)
+    words = repr((card.cases, card.solutions, card.meaning, card.trigger))
+    assert [clue.name for clue in card.clues if f"log.{clue.name}" not in words] == []
+
+
+def test_the_cases_of_a_card_are_told_apart_by_their_clues() -> None:
+    """Each case holds for a log with what it names, and none does for an empty one."""
+    for card in load_cards(str(RULES))[0]:
+        for case in card.cases:
+            seen = [ClueSeen(clue.name, 1, clue.message, ()) for clue in card.clues if f"log.{clue.name}" in case.when]
+            if seen and re.fullmatch(r"log\.\w+", case.when):
+                assert reason(card._replace(cases=(case,)), known_values([], Facts(), "start_failed", seen)) is not None
+        assert reason(card, {}) is None
