@@ -157,7 +157,10 @@ def _page(card: Card, sites: RaiseSites | None) -> str:
 def _message(rule: MatchRule, sites: RaiseSites | None) -> Iterator[str]:
     """Quote a wording, with the releases that raise it."""
     types = " or ".join(rule.types)
-    yield from fenced([f"{types}: {rule.message}" if types else rule.message])
+    said = rule.message or "(no message)"
+    yield from fenced([f"{types}: {said}" if types else said])
+    if rule.raised_in:
+        yield from ["", f"Raised in {', '.join(map(inline_code, rule.raised_in))}."]
     rows = rows_of_rule(rule, sites) if sites and rule.message else []
     spans = {
         f"{PROJECTS.get(project, project)} {first} {f'to {last}' if last else 'and later'}"

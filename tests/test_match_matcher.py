@@ -120,3 +120,14 @@ def test_arbitrary_messages_never_raise(message: str, truncated: bool) -> None:
     matcher = Matcher([rule("a", LONG), rule("b", "{x}abc{y}"), rule("c", "some words, {{x}} and {y}", "ValueError")])
     found = matcher.match("ValueError", message, (ADAPTER,), truncated=truncated)
     assert found is None or found.card in "abc"
+
+
+def test_an_exception_without_a_message_is_told_by_its_last_frame() -> None:
+    matcher = Matcher([MatchRule("silent", "", ("AssertionError",), ("vllm/factory.py:create",))])
+    frames = (Frame("/x/vllm/main.py", 1, "main"), Frame("/x/vllm/factory.py", 2, "create"))
+    assert matcher.match("AssertionError", "", frames) == Match("silent", (), "exact")
+    assert matcher.match("AssertionError", "", frames[:1]) is None
+    assert matcher.match("AssertionError", "", (*frames, Frame("/x/a.py", 3, "deeper"))) is None
+    assert matcher.match("AssertionError", "", ()) is None
+    assert matcher.match("ValueError", "", frames) is None
+    assert matcher.match("AssertionError", "words", frames) is None

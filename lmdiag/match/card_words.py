@@ -19,8 +19,10 @@ def word_problems(data: Mapping[str, Any]) -> Found:
     """Yield every name in a well-formed card that nothing provides."""
     rules = data["match"] if isinstance(data["match"], list) else [data["match"]]
     for number, rule in enumerate(rules):
-        if ("message" in rule) == ("pattern" in rule):
-            yield f"match[{number}]", "needs a message or a pattern, and not both"
+        if "message" in rule and "pattern" in rule:
+            yield f"match[{number}]", "has a message and a pattern; one will do"
+        if "message" not in rule and "pattern" not in rule and not ("type" in rule and "raised_in" in rule):
+            yield f"match[{number}]", "needs a message; an exception that has none is told by type and raised_in"
     holes = {hole for rule in rules for hole in _holes(rule)}
     clues = {item["name"]: _holes(item) for item in data.get("clue", ())}
     names = _Names(holes, clues)

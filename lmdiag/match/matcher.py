@@ -26,7 +26,8 @@ class Matcher:
 
     def __init__(self, rules: Iterable[MatchRule]) -> None:
         every = tuple(rules)
-        self._rules = tuple(rule for rule in every if not rule.pattern)
+        self._rules = tuple(rule for rule in every if rule.message)
+        self._silent = tuple(rule for rule in every if not rule.message and not rule.pattern)
         self.patterns = Patterns(rule for rule in every if rule.pattern)
         self._templates: list[Template | None] = [None] * len(self._rules)
         self._by_word: dict[str, list[int]] | None = None
@@ -40,10 +41,16 @@ class Matcher:
 
         An exact match goes before one inside a longer message (`embedded`), and that before a cut-off message (tried if
         it ends in dots or is known to be `truncated`); then the longest literal text, the fewest holes, the first id.
-        A site's patterns are tried where no template fits. `type` may be dotted; None fits every rule.
+        A site's patterns are tried where no template fits. `type` may be dotted; None fits every rule. An exception without
+        a message (a bare `assert`) is told by its frames alone.
         """
         text = fold(message)
         name = type.rsplit(".", 1)[-1] if type else None
+        if not text:
+            silent = (
+                rule for rule in self._silent if frames and _type_fits(rule, name) and _raised_in(rule, frames[-1:])
+            )
+            return next((Match(rule.card, (), "exact") for rule in silent), None)
         hits = self._whole(text, name, frames, embedded)
         if not hits and (truncated or text.endswith(_CUT)):
             hits = self._partial(text, name, frames)

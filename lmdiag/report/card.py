@@ -80,7 +80,7 @@ def _names(card: Card) -> list[Block]:
 
 
 def _rule(rule: MatchRule) -> list[Block]:
-    said = rule.message or f"/{rule.pattern}/"
+    said = rule.message or (f"/{rule.pattern}/" if rule.pattern else "(no message)")
     message = f"{' or '.join(rule.types)}: {said}" if rule.types else said
     places = [Block("text", (Span("raised in "), Span(place, "raw"))) for place in rule.raised_in]
     return [Block("code", lines_of(message, "")), *places]
