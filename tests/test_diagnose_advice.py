@@ -92,6 +92,10 @@ def test_the_first_case_that_the_log_shows_is_the_reason() -> None:
     assert asked_for(card(cases[2]), KNOWN, [SEEN]) == ()
 
 
+def test_a_clue_that_a_text_quotes_is_shown() -> None:
+    assert asked_for(card()._replace(meaning="It is {log.inspect.name}. Yes."), KNOWN, [SEEN]) == (SEEN,)
+
+
 def test_a_clue_that_advice_rests_on_is_shown() -> None:
     assert asked_for(card(solutions=(Solution("Do.", when="log.inspect"),)), KNOWN, [SEEN]) == (SEEN,)
     assert asked_for(card(solutions=(Solution("Do.", when="log.inspect and outcome == running"),)), KNOWN, [SEEN]) == ()

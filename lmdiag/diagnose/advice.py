@@ -9,7 +9,7 @@ from lmdiag.diagnose.edits import edits, is_done
 from lmdiag.match.conditions import facts_in, holds
 from lmdiag.match.prose import filled
 from lmdiag.match.settings import known_in
-from lmdiag.match.sums import fill
+from lmdiag.match.sums import PLACEHOLDER, fill, names_in
 from lmdiag.model import Advice, Card, ClueSeen, Facts, Solution
 
 
@@ -60,15 +60,17 @@ def reason(card: Card, known: Mapping[str, str]) -> str | None:
 
 
 def asked_for(card: Card, known: Mapping[str, str], clues: Sequence[ClueSeen]) -> tuple[ClueSeen, ...]:
-    """Return the clues on which the reason or the advice rests."""
+    """Return the clues on which the reason, the advice or the card's texts rest."""
     return tuple(clue for clue in clues if clue.name in set(_used(card, known)))
 
 
 def _used(card: Card, known: Mapping[str, str]) -> Iterator[str]:
     conditions = [next((case.when for case in card.cases if holds(case.when, known)), "")]
     conditions += [item.when for item in card.solutions if holds(item.when, known)]
-    for condition in conditions:
-        for fact in facts_in(condition) if condition else ():
-            group, _, name = fact.partition(".")
-            if group == "log":
-                yield name.partition(".")[0]
+    facts = [fact for condition in conditions if condition for fact in facts_in(condition)]
+    texts = (card.meaning, card.trigger, card.verify, *(item.text for item in card.solutions))
+    facts += [name for text in texts for hole in PLACEHOLDER.findall(text) for name in names_in(hole)]
+    for fact in facts:
+        group, _, name = fact.partition(".")
+        if group == "log":
+            yield name.partition(".")[0]
