@@ -57,8 +57,8 @@ def covered(card: Card, project: str) -> list[str]:
 
 def is_given(solution: Solution, known: dict[str, str]) -> bool:
     """Whether versions alone do not rule a solution out: conditions on other facts may hold."""
-    when = " or ".join(part for part in solution.when.split(" or ") if "vllm_version" in part)
-    return not holds(solution.unless, known) and (not when or holds(when, known) or " and " in when)
+    ways = [[part for part in way.split(" and ") if "_version" in part] for way in solution.when.split(" or ")]
+    return not holds(solution.unless, known) and any(all(holds(part, known) for part in way) for way in ways)
 
 
 @each_card

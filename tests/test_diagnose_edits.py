@@ -21,6 +21,7 @@ GIVEN = (
     ("served_model_name", "['a b', 'c']"),
     ("limit_mm_per_prompt", "{'image': 5}"),
     ("kv_transfer_config", CONNECTOR),
+    ("speculative_config", "{'method': 'eagle', 'model': None, 'inner': {'a': True, 'b': [1, 2]}}"),
 )
 COMMAND = "command line"
 EDITS = {
@@ -41,7 +42,39 @@ EDITS = {
     "a key that is not set": ("--kv-transfer-config.kv_rank", "0", [(COMMAND, None, "--kv-transfer-config '{…, \"kv_rank\": 0}'")]),
     "a key of what the log does not show": ("--compilation-config.mode", "0", [(COMMAND, None, "--compilation-config '{\"mode\": 0}'")]),
     "a variable": ("VLLM_HOST_IP", "10.0.0.1", [("environment", None, "VLLM_HOST_IP=10.0.0.1")]),
-    "a variable to take away": ("VLLM_PORT", "unset", [("environment", None, None)]),
+    "a variable to take away": ("VLLM_PORT", "unset", [("environment", "VLLM_PORT=…", None)]),
+    "a flag to take away that the log does not show": ("--seed", "unset", [(COMMAND, "--seed", None)]),
+    "a long configuration to take away": ("--kv-transfer-config", "unset", [(COMMAND, "--kv-transfer-config '{…}'", None)]),
+    "a key to take away": (
+        "--kv-transfer-config.kv_role",
+        "unset",
+        [(COMMAND, "--kv-transfer-config '{…, \"kv_role\": \"kv_producer\"}'", None)],
+    ),
+    "a key with dots": (
+        "--kv-transfer-config.kv_connector_extra_config.lmcache.mp.port",
+        "6666",
+        [
+            (
+                COMMAND,
+                "--kv-transfer-config '{…, \"kv_connector_extra_config\": {…, \"lmcache.mp.port\": 5555}}'",
+                "--kv-transfer-config '{…, \"kv_connector_extra_config\": {…, \"lmcache.mp.port\": 6666}}'",
+            )
+        ],
+    ),
+    "an LMCache key to take away": (
+        "lmcache.remote_url",
+        "unset",
+        [
+            ("LMCache YAML", "remote_url: …", None),
+            ("environment", "LMCACHE_REMOTE_URL=…", None),
+            ("kv_connector_extra_config", '"lmcache.remote_url": …', None),
+        ],
+    ),
+    "nested configurations are JSON": (
+        "--speculative-config",
+        "unset",
+        [(COMMAND, "--speculative-config '{\"method\": \"eagle\", \"inner\": {\"a\": true, \"b\": [1, 2]}}'", None)],
+    ),
     "an LMCache key in the connector's config": (
         "lmcache.chunk_size",
         "256",
@@ -67,6 +100,12 @@ EDITS = {
 @pytest.mark.parametrize(("key", "value", "wanted"), EDITS.values(), ids=EDITS)
 def test_a_change_is_an_edit_of_what_the_log_shows(key: str, value: str, wanted: list[tuple[object, ...]]) -> None:
     assert list(edits([(key, value)], GIVEN)) == wanted
+
+
+def test_what_the_log_does_not_show_may_hold_more() -> None:
+    """A usage error comes before the arguments are logged; the key stands in a JSON that the operator has."""
+    (edit,) = edits([("--kv-transfer-config.kv_role", "kv_both")], ())
+    assert edit == (COMMAND, None, "--kv-transfer-config '{…, \"kv_role\": \"kv_both\"}'")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmdiag.report.layout import Block, Span, cells, prose
+from lmdiag.report.layout import Block, Span, cells, lay_out, prose
 from lmdiag.report.plain import render_plain
 
 
@@ -67,3 +67,9 @@ def test_no_letter_is_lost_and_no_line_too_wide(texts: list[str], style: str, wi
     assert "".join(shown.split()) == "".join("".join(one_line(text) for text in texts).split())
     for line in shown.splitlines():
         assert cells(line) <= width or any(sign in line for sign in ("/", "--"))
+
+
+def test_a_label_longer_than_its_column_stands_apart_from_its_value() -> None:
+    blocks = [Block("field", (Span("False"),), "disable_hybrid_kv_cache_manager" * 2)]
+    (line,) = lay_out(blocks, 200)
+    assert "".join(span.text for span in line).split() == ["disable_hybrid_kv_cache_manager" * 2, "False"]

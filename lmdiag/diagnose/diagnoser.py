@@ -26,7 +26,9 @@ _GONE = re.compile(
     r"Worker proc (\S+) died unexpectedly(?: \(exit code: None\))?,|Engine core proc (\S+) died unexpectedly"
 )
 _ENGINE_GONE = re.compile(r".*MPClient: (engine core exited unexpectedly.*)")
-_LMCACHE_HEAD = re.compile(r"Failed to initialize LMCacheManager components: ")
+_LMCACHE_HEAD = re.compile(
+    r"(?:Failed to initialize LMCacheManager components|Failed during post_init|LMCacheEngine marked as init failed): "
+)
 _LMCACHE_TAIL = re.compile(r"\.? System will operate in degraded mode \(recompute\)\.?\s*$")
 _TAIL_ONLY = re.compile(r"^\.? ?System will operate in degraded mode")
 _FATAL_SAYING = re.compile(

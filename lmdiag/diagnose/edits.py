@@ -15,6 +15,8 @@ _KV = "kv_transfer_config"
 _BARE = re.compile(r"true|false|null|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[\[{].*")
 _SHELL_SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _NOT_GIVEN = ("None", "")
+_MAX_JSON = 120
+"""Characters of a whole configuration that are shown as what is there now."""
 
 
 def edits(change: Sequence[tuple[str, str]], arguments: Sequence[tuple[str, str]]) -> tuple[Edit, ...]:
@@ -32,7 +34,7 @@ def _edits(key: str, value: str, given: Mapping[str, str]) -> Iterator[Edit]:
     if key.startswith("lmcache."):
         yield from _lmcache(key, value, given)
     elif not key.startswith("-"):
-        yield Edit("environment", None, None if value == UNSET else f"{key}={quoted(value)}")
+        yield Edit("environment", *_set_or_not(f"{key}=", quoted(value), value))
     elif "." in key:
         yield _inner(key, value, given)
     else:
@@ -40,17 +42,22 @@ def _edits(key: str, value: str, given: Mapping[str, str]) -> Iterator[Edit]:
 
 
 def _flag(key: str, value: str, given: Mapping[str, str]) -> Edit:
-    name = key.lstrip("-").replace("-", "_")
-    flag = key
+    name, flag = _name(key), key
     if name not in given and name.startswith("no_") and name[3:] in given:
         name, flag = name[3:], f"--{key[5:]}"
-    return Edit("command line", _written(flag, given.get(name)), _after(key, value))
-
-
-def _after(key: str, value: str) -> str | None:
+    before = _written(flag, given.get(name))
     if value == UNSET:
-        return None
-    return f"{key} {quoted(value)}" if value else key
+        return Edit("command line", before or key, None)
+    return Edit("command line", before, f"{key} {quoted(value)}" if value else key)
+
+
+def _name(flag: str) -> str:
+    return flag.lstrip("-").replace("-", "_")
+
+
+def _set_or_not(head: str, written: str, value: str) -> tuple[str | None, str | None]:
+    """(before, after) of a setting of which the log does not show the value; `…` stands for it where it is taken away."""
+    return (f"{head}…", None) if value == UNSET else (None, head + written)
 
 
 def _written(flag: str, value: str | None) -> str | None:
@@ -62,21 +69,26 @@ def _written(flag: str, value: str | None) -> str | None:
         return flag
     if plain == "False":
         return f"--no-{flag[2:]}"
-    if inner := mapping_of(value):
-        return f"{flag} {quoted(_json(inner))}"
+    if mapping_of(value):
+        text = _json(value)
+        return f"{flag} {quoted(text if len(text) <= _MAX_JSON else '{…}')}"
     return f"{flag} {quoted(plain)}"
 
 
 def _inner(key: str, value: str, given: Mapping[str, str]) -> Edit:
     """A key within a configuration; the rest of it stays, and is written `…`."""
     flag, _, path = key.partition(".")
-    name = flag.lstrip("-").replace("-", "_")
-    whole = given.get(name)
-    if whole is None or whole in _NOT_GIVEN:
-        return Edit("command line", None, f"{flag} {quoted(_nested(path, value, ''))}" if value != UNSET else None)
-    before = _at(whole, path)
-    old = None if before is None or before == "None" else f"{flag} {quoted(_nested(path, unquoted(before), '…, '))}"
-    return Edit("command line", old, None if value == UNSET else f"{flag} {quoted(_nested(path, value, '…, '))}")
+    whole = given.get(_name(flag))
+    alone = bool(given) and (
+        whole is None or whole in _NOT_GIVEN
+    )  # the log shows the arguments, and it is none of them
+    before = _at(whole or "", path)
+    old: str | None = None
+    if before is not None and before not in _NOT_GIVEN:
+        old = f"{flag} {quoted(_nested(path, unquoted(before)))}"
+    elif value == UNSET:
+        old = f"{flag} {quoted(_nested(path, '…'))}"
+    return Edit("command line", old, None if value == UNSET else f"{flag} {quoted(_nested(path, value, alone=alone))}")
 
 
 def _at(whole: str, path: str) -> str | None:
@@ -88,10 +100,11 @@ def _at(whole: str, path: str) -> str | None:
     return _at(inner[head], rest) if rest and head in inner else None
 
 
-def _nested(path: str, value: str, before: str) -> str:
-    head, _, rest = path.partition(".")
-    inner = _nested(rest, value, before) if rest else json_value(value)
-    return f'{{{before}"{head}": {inner}}}'
+def _nested(path: str, value: str, *, alone: bool = False) -> str:
+    """Write a key within a JSON object, `…` for the rest of it. The keys of the connector's own settings hold dots."""
+    head, rest = (path, "") if path.startswith("lmcache.") else (path.partition(".")[0], path.partition(".")[2])
+    inner = _nested(rest, value, alone=alone) if rest else json_value(value)
+    return f'{{{"" if alone else "…, "}"{head}": {inner}}}'
 
 
 def _lmcache(key: str, value: str, given: Mapping[str, str]) -> Iterator[Edit]:
@@ -100,19 +113,21 @@ def _lmcache(key: str, value: str, given: Mapping[str, str]) -> Iterator[Edit]:
     extra = _at(given.get(_KV, ""), _EXTRA)
     found = _at(extra, key) if extra else None
     if found is not None or name.startswith("mp."):
-        before = None if found is None else f'"{key}": {json_value(unquoted(found))}'
-        yield Edit(_EXTRA, before, None if value == UNSET else f'"{key}": {json_value(value)}')
+        before, after = _set_or_not(f'"{key}": ', json_value(value), value)
+        yield Edit(_EXTRA, before if found is None else f'"{key}": {json_value(unquoted(found))}', after)
         return
-    gone = value == UNSET
-    yield Edit("LMCache YAML", None, None if gone else f"{name}: {value}")
+    yield Edit("LMCache YAML", *_set_or_not(f"{name}: ", value, value))
     if "." not in name:
-        yield Edit("environment", None, None if gone else f"LMCACHE_{name.upper()}={quoted(value)}")
-    yield Edit(_EXTRA, None, None if gone else f'"{key}": {json_value(value)}')
+        yield Edit("environment", *_set_or_not(f"LMCACHE_{name.upper()}=", quoted(value), value))
+    yield Edit(_EXTRA, *_set_or_not(f'"{key}": ', json_value(value), value))
 
 
-def _json(inner: Mapping[str, str]) -> str:
-    pairs = (f'"{name}": {json_value(unquoted(value))}' for name, value in inner.items() if value != "None")
-    return "{" + ", ".join(pairs) + "}"
+def _json(value: str) -> str:
+    """Write a repr as JSON; settings that are None are left out."""
+    inner = mapping_of(value)
+    if not inner:
+        return json_value(unquoted(value))
+    return "{" + ", ".join(f'"{name}": {_json(one)}' for name, one in inner.items() if one != "None") + "}"
 
 
 def json_value(value: str) -> str:

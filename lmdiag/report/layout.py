@@ -112,7 +112,7 @@ def _set_block(block: Block, column: int, width: int) -> Iterator[SetLine]:
     else:
         spans = [Span(span.text, "heading") for span in block.spans] if block.kind == "heading" else block.spans
         hang = 2 if block.kind == "title" else column
-        label = Span(one_line(block.label).ljust(column), "label")
+        label = Span(one_line(block.label).ljust(column - 1) + " " * (column > 0), "label")
         for number, line in enumerate(_wrap(spans, width - indent - column, width - indent - hang)):
             yield [Span(" " * indent), label, *line] if number == 0 else [Span(" " * (indent + hang)), *line]
 
