@@ -78,6 +78,11 @@ def test_a_setting_that_the_release_does_not_know_is_not_advised() -> None:
     assert [item.text for item in advised(new, old, facts=FACTS._replace(vllm_version=None))] == ["New way.", "Old way."]
 
 
+def test_a_setting_that_the_release_does_not_know_may_be_taken_away() -> None:
+    (found,) = advised(Solution("Drop it.", (("--new", "unset"),)))
+    assert found.edits == (Edit("command line", "--new", None),)
+
+
 def test_where_nothing_else_is_left_it_is_said() -> None:
     assert advised(Solution("New way.", (("--new", "1"),))) == (
         Advice("New way. (vLLM 0.11.1, which runs here, does not know `--new`.)", (), "safe"),

@@ -83,7 +83,7 @@ def test_no_expression_breaks_anything(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("inner", "is_one"),
-    [("blocks", True), ("a / b", True), ("up(a, 16)", True), ("argument.x", True), ('"a": 1', False), ("1", False), ("", False)],
+    [("blocks", True), ("a / b", True), ("up(a, 16)", True), ("argument.x", True), ('"a": 1', False), ("1", False), ("", False), (".Config.Image", False)],
 )
 def test_what_is_a_placeholder(inner: str, *, is_one: bool) -> None:
     assert is_placeholder(inner) is is_one

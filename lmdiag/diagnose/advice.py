@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from lmdiag.diagnose.cards import Cards
-from lmdiag.diagnose.edits import edits, is_done
+from lmdiag.diagnose.edits import UNSET, edits, is_done
 from lmdiag.match.conditions import facts_in, holds
 from lmdiag.match.prose import filled
 from lmdiag.match.settings import known_in
@@ -30,7 +30,8 @@ def personal(solutions: Sequence[Solution], known: Mapping[str, str], facts: Fac
         found = edits(change, facts.arguments)
         if not text or is_done(found):
             continue
-        missing = [key for key, _ in change if known_in(cards.settings, key, versions) is False]
+        wanted = [key for key, value in change if value != UNSET]  # what is unknown may well be there, and must go
+        missing = [key for key in wanted if known_in(cards.settings, key, versions) is False]
         if missing:
             unknown.append(Advice(f"{text} {_too_old(missing, facts)}", (), item.risk))
         else:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
-_EXPRESSION = re.compile(r"[\w\s.,+\-*/()]*[A-Za-z_][\w\s.,+\-*/()]*")
+_EXPRESSION = re.compile(r"(?!\.)[\w\s.,+\-*/()]*[A-Za-z_][\w\s.,+\-*/()]*")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _PLAIN = re.compile(rf"\s*({_NAME.pattern})\s*")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
