@@ -122,3 +122,12 @@ def test_the_cases_of_a_card_are_told_apart_by_their_clues() -> None:
             if seen and re.fullmatch(r"log\.\w+", case.when):
                 assert reason(card._replace(cases=(case,)), known_values([], Facts(), "start_failed", seen)) is not None
         assert reason(card, {}) is None
+
+
+@each_card
+def test_each_computed_value_has_a_sample_with_the_right_one(path: Path) -> None:
+    """`[[sample]]` `change` holds what the advice must be for that log; `cards check` and the pack's test compare them."""
+    card = card_of(path)
+    values = [(key, value) for solution in card.solutions for key, value in solution.change]
+    computed = {key for key, value in values if any(map(is_placeholder, PLACEHOLDER.findall(value)))}
+    assert computed - {key for sample in card.samples for key, _ in sample.change} == set()

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmdiag.diagnose.chains import Quoted, is_noise, is_weak, root_index, symptom
-from lmdiag.model import ExceptionInfo, Frame, Origin, Traceback
+from lmdiag.diagnose.chains import Quoted, is_noise, is_weak, of_the_chain, root_index, symptom
+from lmdiag.model import ExceptionInfo, Frame, Match, Origin, Traceback
 
 SYMPTOMS = {
     "engine core": ("RuntimeError", "Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': 1}"),
@@ -126,19 +128,20 @@ CHAINS = {
 
 @pytest.mark.parametrize(("chain", "index"), CHAINS.values(), ids=CHAINS)
 def test_the_root_of_a_chain(chain: tuple[ExceptionInfo, ...], index: int) -> None:
-    assert root_index(chain, lambda _: False) == index
+    assert root_index(chain) == index
 
 
-def test_the_one_with_a_card_is_the_root() -> None:
-    chain = (link("KeyError", "'llama9'"), link("ValueError", "does not recognize", "context"))
-    assert root_index(chain, lambda info: info.name == "KeyError") == 0
+def card_of(name: str) -> Callable[[ExceptionInfo], Match | None]:
+    return lambda info: Match(f"card-{info.message}", (), "exact") if info.name == name else None
 
 
-def test_a_card_for_the_root_that_was_found_keeps_it() -> None:
-    chain = (link("ValueError", "a"), link("ValueError", "b", "context"))
-    assert root_index(chain, lambda _: True) == 1
+def test_the_last_with_a_card_advises_on_the_chain() -> None:
+    chain = (link("KeyError", "a"), link("ValueError", "b", "context"), link("ValueError", "c", "context"))
+    assert of_the_chain(chain, card_of("ValueError")) == Match("card-c", (), "exact")
+    assert of_the_chain(chain, card_of("KeyError")) == Match("card-a", (), "exact")
+    assert of_the_chain(chain, card_of("OSError")) is None
 
 
-def test_a_card_does_not_make_a_symptom_the_root() -> None:
+def test_a_symptom_advises_on_nothing() -> None:
     chain = (link("ValueError", "x"), link("RuntimeError", DEAD, "context"))
-    assert root_index(chain, lambda info: info.name == "RuntimeError") == 0
+    assert of_the_chain(chain, card_of("RuntimeError")) is None

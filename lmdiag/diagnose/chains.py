@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lmdiag.model import ExceptionInfo, Traceback
+from lmdiag.model import ExceptionInfo, Match, Traceback
 
 # Messages of exceptions that say "something else failed": never a root. A group captures the root's message, if quoted.
 _SYMPTOM_MESSAGES = tuple(
@@ -64,7 +64,7 @@ _CLEANUP_FUNCTIONS = frozenset(
 _NOISE_HEADERS = ("Exception ignored in", "future: <", "task: <", "Task exception was never retrieved")
 _REPR = re.compile(r"(\w+)\((['\"])(.*)\2,?\)$", re.DOTALL)
 
-Matches = Callable[[ExceptionInfo], bool]
+Matches = Callable[[ExceptionInfo], Match | None]
 
 
 class Quoted(NamedTuple):
@@ -110,21 +110,24 @@ def is_noise(traceback: Traceback) -> bool:
     return traceback.header.startswith(_NOISE_HEADERS)
 
 
-def root_index(exceptions: tuple[ExceptionInfo, ...], has_card: Matches) -> int:
+def root_index(exceptions: tuple[ExceptionInfo, ...]) -> int:
     """Return which exception of a chain is the root.
 
     A chain's last exception gives way to the one before it where that was its direct cause, where it is an accident of
     the clean-up that ran while the other was handled, or where it is a known symptom. A look-up that failed (a key, a
-    file, a request to the hub) is no root: the exception above it is raised to explain it.
+    file, a request to the hub) is no root: the exception above it is raised to explain it. Cards have no say in it: what
+    the root is must not change with the pack.
     """
     index = len(exceptions) - 1
     while index > 0 and _gives_way(exceptions[index], exceptions[index - 1]):
         index -= 1
-    if not has_card(exceptions[index]):
-        for other in range(len(exceptions) - 1, -1, -1):
-            if not symptom(exceptions[other].name, exceptions[other].message)[0] and has_card(exceptions[other]):
-                return other
     return index
+
+
+def of_the_chain(exceptions: tuple[ExceptionInfo, ...], match: Matches) -> Match | None:
+    """Return the card of the last exception of a chain that has one and is no symptom: it advises on a root without."""
+    found = (match(item) for item in reversed(exceptions) if not symptom(item.name, item.message)[0])
+    return next(filter(None, found), None)
 
 
 def _gives_way(last: ExceptionInfo, before: ExceptionInfo) -> bool:

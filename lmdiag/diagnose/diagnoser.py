@@ -8,7 +8,7 @@ import re
 from lmdiag.diagnose import facts as facts_of
 from lmdiag.diagnose.candidates import Candidate, candidate_key, from_request_file, is_fatal, is_request
 from lmdiag.diagnose.cards import Cards
-from lmdiag.diagnose.chains import STOP_TYPES, Quoted, is_noise, is_symptom_type, root_index, symptom
+from lmdiag.diagnose.chains import STOP_TYPES, Quoted, is_noise, is_symptom_type, of_the_chain, root_index, symptom
 from lmdiag.diagnose.incidents import build
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.verdicts import judge
@@ -164,7 +164,7 @@ class Diagnoser:
             if exceptions[-1].name != "CancelledError":
                 life.stop = min(life.stop or traceback.origin.first_line, traceback.origin.first_line)
             return
-        index = root_index(exceptions, lambda item: self._match(item, traceback) is not None)
+        index = root_index(exceptions)
         root = exceptions[index]
         known, quoted = symptom(root.name, root.message)
         if known and (is_symptom_type(root) or not from_request_file(traceback)):
@@ -177,6 +177,7 @@ class Diagnoser:
             fatal=is_fatal(traceback),
             request=is_request(traceback),
             degraded=_degrades(traceback),
+            match=self._match(root, traceback) or of_the_chain(exceptions, lambda item: self._match(item, traceback)),
         )
         if candidate is not None:
             for other in (*exceptions[:index], *exceptions[index + 1 :]):
