@@ -31,7 +31,7 @@ def scan(path: Path) -> list[Incident]:
         ("mla-on-cpu-two-workers", None, "start_failed", "critical", 2, ("Worker_TP0", "Worker_TP1")),
         ("kv-cache-too-small", "kv-cache-no-memory", "start_failed", "critical", 1, ("EngineCore",)),
         ("heads-not-divisible", "attention-heads-not-divisible", "start_failed", "critical", 1, ()),
-        ("usage-error", None, "start_failed", "critical", 1, ()),
+        ("usage-error", "unknown-dtype", "start_failed", "critical", 1, ()),
     ],
 )
 def test_a_failure_has_one_cause(

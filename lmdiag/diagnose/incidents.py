@@ -187,7 +187,9 @@ def _title(candidate: Candidate | None) -> str:
 def _root(candidate: Candidate, card: Card | None) -> Root:
     info = candidate.info
     kind = info.type
-    if kind is None and card:  # the log quotes the message alone; the card knows what raises it
+    if (
+        kind is None and card and candidate.logger != "argparse"
+    ):  # the log quotes the message; the card knows what raises it
         types = {name for rule in card.rules for name in rule.types}
         kind = next(iter(types)) if len(types) == 1 else None
     origin = candidate.first

@@ -64,21 +64,23 @@ def solutions(given: Iterable[Advice | Solution], *, running: bool = True) -> li
 def _changes(solution: Advice | Solution) -> list[Block]:
     """The lines to copy: as edits of what the log shows, or else as the card has them."""
     edits = getattr(solution, "edits", ())
-    lines = [Span(text, kind) for edit in edits for text, kind in _edit_lines(edit)]
+    diff = any(edit.before is not None for edit in edits)
+    lines = [Span(text, kind) for edit in edits for text, kind in _edit_lines(edit, diff=diff)]
     if not edits:
         lines = [Span(change_line(key, value), "strong") for key, value in solution.change]
     return [Block("code", tuple(lines), depth=1)] if lines else []
 
 
-def _edit_lines(edit: Edit) -> list[tuple[str, str]]:
+def _edit_lines(edit: Edit, *, diff: bool) -> list[tuple[str, str]]:
     """`- before` and `+ after` where the log shows what is set; else what to set. Only command lines go without a place."""
     place = "" if edit.place == "command line" else f"  # {edit.place}"
     before, after = (
         None if text is None else one_line(shorten(text, _VALUE_LIMIT)) for text in (edit.before, edit.after)
     )
-    if before is None:
-        return [] if after is None else [(after + place, "strong")]
-    return [(f"- {before}{place}", ""), *([] if after is None else [(f"+ {after}{place}", "strong")])]
+    lines = [] if before is None else [(f"- {before}{place}", "")]
+    if after is not None:
+        lines.append((f"{'+ ' if diff else ''}{after}{place}", "strong"))
+    return lines
 
 
 def example(card: Card) -> list[Block]:
