@@ -28,7 +28,7 @@ def scan(path: Path) -> list[Incident]:
     [
         ("mla-serde-start-failed", "lmcache-mla-naive-serde", "start_failed", "critical", 1, ("Worker",)),
         ("mla-serde-degraded", "lmcache-mla-naive-serde", "degraded", "error", 1, ()),
-        ("mla-on-cpu-two-workers", None, "start_failed", "critical", 2, ("Worker_TP0", "Worker_TP1")),
+        ("mla-on-cpu-two-workers", "cpu-mla-not-supported", "start_failed", "critical", 2, ("Worker_TP0", "Worker_TP1")),
         ("kv-cache-too-small", "kv-cache-no-memory", "start_failed", "critical", 1, ("EngineCore",)),
         ("heads-not-divisible", "attention-heads-not-divisible", "start_failed", "critical", 1, ()),
         ("usage-error", "unknown-dtype", "start_failed", "critical", 1, ()),

@@ -90,5 +90,12 @@ def test_whether_a_condition_holds(text: str, *, wanted: bool) -> None:
     assert holds(text, KNOWN) is wanted
 
 
+def test_an_argument_that_is_not_given() -> None:
+    assert not holds("argument.tensor_parallel_size == None", {})
+    assert holds("argument.tensor_parallel_size == None", {"argument": "shown"})
+    assert not holds("argument.tensor_parallel_size == None", {"argument": "shown", "argument.tensor_parallel_size": "2"})
+    assert not holds("lmcache_version == None", {"argument": "shown"})
+
+
 def test_the_facts_of_a_condition() -> None:
     assert facts_in("log.a.b > 1 and platform or vllm_version<0.9") == ["log.a.b", "platform", "vllm_version"]

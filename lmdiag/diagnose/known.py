@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from lmdiag.diagnose.facts import split_arguments
+from lmdiag.match.conditions import ARGUMENTS
 from lmdiag.model import ClueSeen, Facts
 
 _DEPTH = 3
@@ -18,6 +19,8 @@ def known_values(
     """Return the holes of the message (bare and as `field.`), the facts, `argument.…`, and `log.<clue>[.<hole>]`."""
     known = {name: value for name in _NAMED if (value := getattr(facts, name)) is not None}
     known["outcome"] = outcome
+    if facts.arguments:
+        known[ARGUMENTS] = "shown"
     for name, value in facts.arguments:
         for path, inner in _flattened(name, value, _DEPTH):
             if len(known) < _MAX_NAMES:

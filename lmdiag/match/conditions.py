@@ -14,6 +14,8 @@ from lmdiag.model import OUTCOMES
 
 FACTS = ("vllm_version", "lmcache_version", "platform", "outcome", "model", "architecture")
 _CONDITION = re.compile(r"(?P<fact>[^\s=!<>~]+)(?:\s*(?P<operator>[=!<>~]+)\s*(?P<value>.*))?", re.DOTALL)
+ARGUMENTS = "argument"
+"""A fact that is known where the log shows the server's arguments."""
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "~", "!~")
 _ARGUMENT = re.compile(r"argument(?:\.[A-Za-z_]\w*)+")
 _VERSION = re.compile(r"v?\d+(?:\.\w+)*")
@@ -37,8 +39,11 @@ def _parts(text: str) -> list[str]:
 
 def _holds(condition: str, known: Mapping[str, str]) -> bool:
     hit = _CONDITION.fullmatch(condition.strip())
-    if hit is None or hit["fact"] not in known:
+    if hit is None:
         return False
+    if hit["fact"] not in known:  # a log that shows the arguments shows also which are not given
+        unset = hit["fact"].startswith("argument.") and ARGUMENTS in known
+        return unset and hit["operator"] == "==" and _unquoted(hit["value"]) == NOTHING
     mine, operator, wanted = known[hit["fact"]], hit["operator"], _unquoted(hit["value"])
     if operator is None:
         return mine != NOTHING
