@@ -82,7 +82,7 @@ def test_no_other_card_claims_a_sample(path: Path, cards: dict[str, Card]) -> No
         mine, other = matched([card], card, sample.log), matched(others, card, sample.log)
         assert mine is not None
         # a line that is whole for this card may be the beginning of another's message
-        assert other is None or (other.confidence, mine.confidence) == ("partial", "exact")
+        assert other is None or (other.confidence == "partial" and mine.confidence != "partial")
 
 
 @each_card

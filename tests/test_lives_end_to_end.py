@@ -108,3 +108,7 @@ def test_a_workers_exception_alone_ends_nothing() -> None:
         + raised(worker, "ValueError", "x y")
     )
     assert judged(log) == [("ValueError", "running", "warning", "opened")]
+
+
+def test_an_engine_that_ran_has_died_though_the_log_begins_late() -> None:
+    assert judged(fatal("ValueError", "x y")) == [("ValueError", "died", "critical", "opened")]

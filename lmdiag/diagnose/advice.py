@@ -35,7 +35,7 @@ def personal(solutions: Sequence[Solution], known: Mapping[str, str], facts: Fac
         if missing:
             unknown.append(Advice(f"{text} {_too_old(missing, facts)}", (), item.risk))
         else:
-            given.append(Advice(text, change, item.risk, found))
+            given.append(Advice(text, change, item.risk, tuple(edit for edit in found if edit.before != edit.after)))
     return tuple(given or unknown)
 
 

@@ -153,7 +153,7 @@ def _digest(*parts: str) -> str:
 
 
 def _scope(verdict: Verdict, card: Card | None) -> str:
-    if verdict.outcome == "request_failed":
+    if verdict.outcome == "request_failed" and not (card and card.scope == "runtime"):
         return "request"
     if card and card.scope != "request":
         return card.scope
@@ -167,6 +167,8 @@ def _severity(verdict: Verdict, card: Card | None) -> str:
     if verdict.recovered:
         worst = min(worst, "error", key=SEVERITIES.index)
     cap = "info" if verdict.resolved else _CAPS.get(verdict.outcome, "critical")
+    if verdict.outcome == "request_failed" and card and card.scope == "runtime":
+        cap = "warning"  # not the client's mistake: the server fails every such request
     return SEVERITIES[min(SEVERITIES.index(worst), SEVERITIES.index(cap))]
 
 

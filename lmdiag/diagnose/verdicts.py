@@ -12,6 +12,7 @@ _NEAR_LINES = 100
 """A request that failed this close to the engine's death failed because of it."""
 # A worker's exception alone ends nothing: it may have been one request's, for which the engine core lives on.
 _DEATHS = ("Process ", "EngineCore encountered a fatal", "EngineCore failed to start", "EngineCore hit an exception")
+_RUNNING = "EngineCore encountered a fatal error"
 _FAILED = ("start_failed", "died")
 
 MatchText = Callable[[str], Match | None]
@@ -193,8 +194,8 @@ def _from_record(record: Record, match: Match | None) -> Candidate:
 
 
 def _outcome(life: Life, candidate: Candidate | None, symptoms: list[tuple[int, Symptom]]) -> str:
-    if life.ready is None:
-        return "start_failed"
+    if life.ready is None:  # the log may begin while the server was serving: only a running engine has this to say
+        return "died" if candidate is not None and candidate.header.startswith(_RUNNING) else "start_failed"
     lines = [line for line, _ in symptoms] + ([candidate.first.first_line] if candidate else [])
     if symptoms or life.killed:
         return "died" if max(lines, default=life.ready) >= life.ready else "start_failed"

@@ -65,7 +65,7 @@ class Matcher:
             confidence, fields = "exact", template.match_folded(text)
             if fields is None and embedded and _telling(template):
                 confidence, fields = "embedded", template.search_folded(text)
-            if fields is not None and _type_fits(rule, name) and _raised_in(rule, frames):
+            if fields is not None and _type_fits(rule, name) and _raised_in(rule, frames, template):
                 hits.append(_hit(rule, template, fields, confidence))
         return hits
 
@@ -74,7 +74,7 @@ class Matcher:
         for number in self._beginning_like(text):
             rule, template = self._rules[number], self._template(number)
             fields = template.match_prefix(text)
-            if fields is not None and _type_fits(rule, name) and _raised_in(rule, frames):
+            if fields is not None and _type_fits(rule, name) and _raised_in(rule, frames, template):
                 hits.append(_hit(rule, template, fields, "partial"))
         return hits
 
@@ -136,9 +136,12 @@ def _type_fits(rule: MatchRule, name: str | None) -> bool:
     return "ValueError" in rule.types and (name == "ValidationError" or name.endswith("VLLMValidationError"))
 
 
-def _raised_in(rule: MatchRule, frames: Sequence[Frame]) -> bool:
-    if not rule.raised_in or not frames:
+def _raised_in(rule: MatchRule, frames: Sequence[Frame], template: Template | None = None) -> bool:
+    """Where the log has no frames, a message of many words speaks for itself; one of few words needs its place."""
+    if not rule.raised_in:
         return True
+    if not frames:
+        return template is None or _telling(template)
     places = [place.rpartition(":") for place in rule.raised_in]
     return any(
         function == frame.function and f"/{frame.file}".replace("\\", "/").endswith(f"/{file}")
