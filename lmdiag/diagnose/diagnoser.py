@@ -121,9 +121,8 @@ class Diagnoser:
             self._mark_degraded(life)
             return
         if record.logger.startswith("lmcache") and _LMCACHE_HEAD.match(text):
-            message = (
-                _LMCACHE_TAIL.sub("", _LMCACHE_HEAD.sub("", text)).strip(" .") or text
-            )  # LMCache may give no reason
+            message = _LMCACHE_TAIL.sub("", _LMCACHE_HEAD.sub("", text))
+            message = message if message.strip(" .") else text  # LMCache may give no reason
             self._candidate(life, record, ExceptionInfo(None, message), degraded=True)
             return
         if hit := _FATAL_SAYING.search(text):

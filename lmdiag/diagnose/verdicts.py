@@ -195,7 +195,8 @@ def _from_record(record: Record, match: Match | None) -> Candidate:
 
 def _outcome(life: Life, candidate: Candidate | None, symptoms: list[tuple[int, Symptom]]) -> str:
     if life.ready is None:  # the log may begin while the server was serving: only a running engine has this to say
-        return "died" if candidate is not None and candidate.header.startswith(_RUNNING) else "start_failed"
+        running = candidate is not None and candidate.header.startswith(_RUNNING) and not life.seen
+        return "died" if running else "start_failed"
     lines = [line for line, _ in symptoms] + ([candidate.first.first_line] if candidate else [])
     if symptoms or life.killed:
         return "died" if max(lines, default=life.ready) >= life.ready else "start_failed"
