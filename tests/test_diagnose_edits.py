@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmdiag.diagnose.edits import edits, is_done, quoted
+from lmdiag.model import Edit
 
 CONNECTOR = (
     "KVTransferConfig(kv_connector='LMCacheConnectorV1', kv_role='kv_producer', kv_rank=None, "
@@ -43,7 +44,8 @@ EDITS = {
     "a key of what the log does not show": ("--compilation-config.mode", "0", [(COMMAND, None, "--compilation-config '{\"mode\": 0}'")]),
     "a variable": ("VLLM_HOST_IP", "10.0.0.1", [("environment", None, "VLLM_HOST_IP=10.0.0.1")]),
     "a variable to take away": ("VLLM_PORT", "unset", [("environment", "VLLM_PORT=…", None)]),
-    "a flag to take away that the log does not show": ("--seed", "unset", [(COMMAND, "--seed", None)]),
+    "a flag to take away that is not given": ("--seed", "unset", [(COMMAND, None, None)]),
+    "a key to take away that is not given": ("--kv-transfer-config.kv_port", "unset", [(COMMAND, None, None)]),
     "a long configuration to take away": ("--kv-transfer-config", "unset", [(COMMAND, "--kv-transfer-config '{…}'", None)]),
     "a key to take away": (
         "--kv-transfer-config.kv_role",
@@ -106,6 +108,13 @@ def test_what_the_log_does_not_show_may_hold_more() -> None:
     """A usage error comes before the arguments are logged; the key stands in a JSON that the operator has."""
     (edit,) = edits([("--kv-transfer-config.kv_role", "kv_both")], ())
     assert edit == (COMMAND, None, "--kv-transfer-config '{…, \"kv_role\": \"kv_both\"}'")
+
+
+def test_what_is_taken_away_is_named_where_the_log_does_not_show_it() -> None:
+    assert edits([("--seed", "unset")], ()) == (Edit(COMMAND, "--seed", None),)
+    assert edits([("--kv-transfer-config.kv_port", "unset")], ()) == (
+        Edit(COMMAND, "--kv-transfer-config '{…, \"kv_port\": \"…\"}'", None),
+    )
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def _flag(key: str, value: str, given: Mapping[str, str]) -> Edit:
     if name not in given and name.startswith("no_") and name[3:] in given:
         name, flag = name[3:], f"--{key[5:]}"
     before = _written(flag, given.get(name))
-    if value == UNSET:
-        return Edit("command line", before or key, None)
+    if value == UNSET:  # where the log shows the arguments and it is none of them, nothing is to be taken away
+        return Edit("command line", before or (None if given else key), None)
     return Edit("command line", before, f"{key} {quoted(value)}" if value else key)
 
 
@@ -86,7 +86,7 @@ def _inner(key: str, value: str, given: Mapping[str, str]) -> Edit:
     old: str | None = None
     if before is not None and before not in _NOT_GIVEN:
         old = f"{flag} {quoted(_nested(path, unquoted(before)))}"
-    elif value == UNSET:
+    elif value == UNSET and not given:
         old = f"{flag} {quoted(_nested(path, '…'))}"
     return Edit("command line", old, None if value == UNSET else f"{flag} {quoted(_nested(path, value, alone=alone))}")
 
