@@ -79,8 +79,9 @@ def test_a_setting_that_the_release_does_not_know_is_not_advised() -> None:
 
 
 def test_a_setting_that_the_release_does_not_know_may_be_taken_away() -> None:
-    (found,) = advised(Solution("Drop it.", (("--new", "unset"),)))
-    assert found.edits == (Edit("command line", "--new", None),)
+    facts = FACTS._replace(arguments=(("new", "1"),))
+    (found,) = advised(Solution("Drop it.", (("--new", "unset"),)), facts=facts)
+    assert found.edits == (Edit("command line", "--new 1", None),)
 
 
 def test_where_nothing_else_is_left_it_is_said() -> None:
