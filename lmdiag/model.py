@@ -388,4 +388,4 @@ class Summary(NamedTuple):
     seconds: float = 0.0
     interrupted: bool = False
     muted_patterns: tuple[tuple[str, int], ...] = ()
-    """(card, messages on which its pattern was not tried to its end) of patterns that took too long."""
+    """(card, how often its pattern was stopped or left out) of patterns that took too long on a message."""

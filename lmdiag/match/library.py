@@ -44,7 +44,7 @@ class Library:
 
     @property
     def muted_patterns(self) -> tuple[tuple[str, int], ...]:
-        """Cards whose pattern took too long, and on how many messages it was not tried to its end."""
+        """Cards whose pattern took too long, and how often it was stopped or left out."""
         return tuple(sorted(self._matcher.patterns.muted.items()))
 
     @property

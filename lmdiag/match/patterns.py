@@ -20,7 +20,7 @@ class Patterns:
         self._rules = tuple(rules)
         self._compiled: dict[str, Any] = {}
         self.muted: Counter[str] = Counter()
-        """Card -> messages on which its pattern was not tried to its end, since it took too long on one of them."""
+        """Card -> how often its pattern was stopped, or left out since it had been stopped before."""
 
     def match(self, message: str, fits: Callable[[MatchRule], bool]) -> Match | None:
         """Return the first card whose pattern is found in the message and whose rule `fits`."""

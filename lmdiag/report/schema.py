@@ -102,7 +102,7 @@ def _summary() -> Schema:
             "by_card": _COUNTS,
             "seconds": {"type": "number", "minimum": 0},
             "interrupted": {"type": "boolean"},
-            "muted_patterns": _described(_COUNTS, "Messages that a card's slow pattern was not tried on to its end."),
+            "muted_patterns": _described(_COUNTS, "How often a card's slow pattern was stopped or left out."),
         }
     )
 
