@@ -28,6 +28,7 @@ FILLED = {
     "sum": ("{total + length}", "4176"),
     "whole quotient": ("{length // 1000}", "4"),
     "two places, never too much": ("{total / 3}", "26.66"),
+    "decimals as they are written": ("{38.87 - 30.12 + zero} {zero + 0.29}", "8.75 0.29"),
     "brackets": ("{(total - 8) * 0.5}", "36"),
     "negative": ("{8 - total}", "-72"),
     "large": ("{17179869184 * 0.95 + zero}", "16320875724.8"),

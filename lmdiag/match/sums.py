@@ -139,10 +139,9 @@ def _number_in(text: str) -> float:
 
 
 def _written(value: float) -> str:
-    """Cut to two decimals, never up: a limit that is rounded up is exceeded."""
-    if value == int(value):
-        return str(int(value))
-    return f"{int(value * 100) / 100:.2f}".rstrip("0").rstrip(".")
+    """Cut to two decimals, never up: a limit that is rounded up is exceeded. 38.87 - 30.12 is 8.75, whatever binary says."""
+    hundredths = int(round(value * 100, 6))
+    return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".")
 
 
 def _divisors(number: float, most: float) -> list[int]:
