@@ -105,3 +105,12 @@ def test_a_clue_that_a_text_quotes_is_shown() -> None:
 def test_a_clue_that_advice_rests_on_is_shown() -> None:
     assert asked_for(card(solutions=(Solution("Do.", when="log.inspect"),)), KNOWN, [SEEN]) == (SEEN,)
     assert asked_for(card(solutions=(Solution("Do.", when="log.inspect and outcome == running"),)), KNOWN, [SEEN]) == ()
+
+
+@pytest.mark.parametrize("value", ["0.03", "0.05", "[redacted]", "{'a': 'x… […61 more characters]"])
+def test_a_value_that_is_no_amount_is_not_advised(value: str) -> None:
+    known = {**KNOWN, "argument.x": value}
+    computed = Solution("Set it.", (("--y", "{argument.x - 0.05}"),))
+    plain = Solution("Set it.", (("--y", "{argument.x}"),))
+    found = personal([computed if value[0] == "0" else plain], known, FACTS, Cards())
+    assert found == (Advice("Set it.", (), "safe"),)

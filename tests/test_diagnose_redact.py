@@ -19,6 +19,8 @@ SHAPES = {
     "a header in a dictionary": "{{'authorization': 'Bearer {}'}}",
     "JSON": '{{"api_key": "{}", "x": 1}}',
     "a password in a URL": "remote_url='redis://user:{}@10.0.0.1:6379/0'",
+    "a password with an at sign in a URL": "s3://user:p@{}@host/m",
+    "a password with a slash in a URL": "https://user:pa/{}@host/m",
     "a password alone in a URL": "lm://:{}@host:65432",
     "a token in a URL": "https://host/x?token={}",
     "a token of Hugging Face": "401 for hf_{}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from lmdiag.diagnose.cards import Cards
@@ -11,6 +12,8 @@ from lmdiag.match.prose import filled
 from lmdiag.match.settings import known_in
 from lmdiag.match.sums import PLACEHOLDER, fill, names_in
 from lmdiag.model import Advice, Card, ClueSeen, Facts, Solution
+
+_NO_VALUE = re.compile(r"\[redacted\]|more characters\]|^-|^0(?:\.0*)?$|^(?:nan|inf)$")
 
 
 def personal(solutions: Sequence[Solution], known: Mapping[str, str], facts: Facts, cards: Cards) -> tuple[Advice, ...]:
@@ -41,9 +44,17 @@ def personal(solutions: Sequence[Solution], known: Mapping[str, str], facts: Fac
 
 def _change(item: Solution, known: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the change with its values; nothing if one of them is not in the log: half a change may do harm."""
-    values = [(key, fill(value, known)) for key, value in item.change]
+    values = [(key, _value(value, known)) for key, value in item.change]
     whole = tuple((key, value) for key, value in values if value is not None)
     return whole if len(whole) == len(values) else ()
+
+
+def _value(template: str, known: Mapping[str, str]) -> str | None:
+    """Return a change's value; None if the log's part of it is cut off, redacted, or no amount: zero or less."""
+    value = fill(template, known)
+    if value is None or value == template:
+        return value
+    return None if _NO_VALUE.search(value) else value
 
 
 def _too_old(missing: Sequence[str], facts: Facts) -> str:

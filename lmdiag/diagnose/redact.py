@@ -30,7 +30,12 @@ _SHAPES = tuple(
         (r"\b(Bearer|Basic)\s{1,3}[\w.~+/=-]{6,2000}", rf"\1 {HIDDEN}", True),
         (r"\b(?:hf_|sk-|gh[pos]_|github_pat_|xox[abprs]-|AKIA|ASIA|nvapi-|glpat-|AIza|dop_v1_)[\w-]{12,256}", HIDDEN, False),
         (r"\beyJ[\w-]{8,2000}\.[\w-]{8,2000}\.[\w-]{0,2000}", HIDDEN, False),
-        (r"(\b[a-z][a-z0-9+.-]{0,20}://)[^\s/@'\"]{1,256}@", rf"\1{HIDDEN}@", True),
+        # a password may hold @ and / itself; a port in front of a path is none
+        (
+            r"(\b[a-z][a-z0-9+.-]{0,20}://)(?:[^\s/@'\":]{0,256}:(?!\d{1,5}/)[^\s'\"]{1,256}|[^\s/@'\"]{1,256})@",
+            rf"\1{HIDDEN}@",
+            True,
+        ),
         (r"([?&][\w-]{0,64}(?:token|key|secret|sig|signature|password|credential)=)[^&\s'\"]{1,2000}", rf"\1{HIDDEN}", True),
         (r"(\bapi[_ -]?key:? )(?!is\b|was\b|and\b|or\b|to\b)[\w-]{8,256}", rf"\1{HIDDEN}", True),
         (r"(JSON body: |token_chunk start: ?).*", rf"\1{HIDDEN}", False),

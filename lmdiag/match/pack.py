@@ -156,7 +156,7 @@ def _shipped(directory: str) -> tuple[dict[str, _Entry], list[Problem]]:
         return _read_index(path, directory), problems
     except FileNotFoundError:
         pass  # a checkout: the index is made with the wheel
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         again = f"`python -m lmdiag.match.pack {directory}` makes it again"
         problems.append(Problem(path, "", f"the index cannot be used, the cards are read instead; {again} ({error!r})"))
     cards, found = load_cards(directory)

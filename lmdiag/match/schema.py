@@ -79,7 +79,7 @@ def _pattern(text: str) -> str | None:
 
     try:
         matches_nothing = regex.compile(text).search("") is None
-    except regex.error as error:
+    except (regex.error, RecursionError, MemoryError, OverflowError) as error:
         return f"bad pattern: {error}"
     return None if matches_nothing else "matches an empty message, so it would match every one"
 

@@ -36,12 +36,14 @@ def read_settings(path: str) -> Settings:
         with open(path, encoding="utf-8") as file:
             data = json.load(file)
         return {
-            project: Table(tuple(found["releases"]), {name: _runs(text) for name, text in found["settings"].items()})
+            project: Table(
+                tuple(map(str, found["releases"])), {name: _runs(text) for name, text in found["settings"].items()}
+            )
             for project, found in data.items()
         }
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise CatalogError(f"{path}: cannot be read as a table of settings: {error!r}; build it again") from None
 
 

@@ -41,7 +41,7 @@ def is_placeholder(inner: str) -> bool:
 
 
 def compute(expression: str, known: Mapping[str, str]) -> str | None:
-    """Return the value of a name or a sum; None if a name is unknown, not a number where one is needed, or no number fits."""
+    """Return the value of a name or a sum; None if a name is unknown or no number where one is needed, or if nothing is left."""
     if plain := _PLAIN.fullmatch(expression):
         value = known.get(plain.group(1))
         return None if value == NOTHING else value
@@ -49,7 +49,7 @@ def compute(expression: str, known: Mapping[str, str]) -> str | None:
 
     try:
         found = _value(ast.parse(expression.strip(), mode="eval").body, known)
-        return found if isinstance(found, str) else _written(found)
+        return found if isinstance(found, str) else _written(found) if found > 0 else None  # no amount to advise
     except (SyntaxError, ValueError, ZeroDivisionError, KeyError, OverflowError, RecursionError, MemoryError):
         return None
 
