@@ -79,7 +79,7 @@ def write_site(into: Path, library: Library) -> None:
     """Write conf.py, an index, a page an area, a page and a JSON file a card."""
     for folder in ("cards", "areas", "json/cards", "static"):
         (into / folder).mkdir(parents=True, exist_ok=True)
-    cards = [_with_sites(library.pack.card(name), library) for name in library.pack.ids]
+    cards = [card._replace(raised_at=library.raise_sites_of(card)) for card in map(library.pack.card, library.pack.ids)]
     areas: dict[str, list[Card]] = {}
     for card in cards:
         areas.setdefault(Path(card.path).parent.name, []).append(card)
@@ -95,10 +95,6 @@ def write_site(into: Path, library: Library) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
-
-
-def _with_sites(card: Card, library: Library) -> Card:
-    return card._replace(raised_at=library.raise_sites_of(card))
 
 
 def _name(area: str) -> str:

@@ -203,12 +203,12 @@ def _run(options: argparse.Namespace) -> int:
         if options.action == "check":
             return card_checks.check(options.directory, sys.stdout)
         return card_checks.test(options.directory, options.logs, sys.stdout)
-    from lmdiag.library_commands import warn
     from lmdiag.match.library import open_library
+    from lmdiag.scan import warn
 
     library = open_library(getattr(options, "rules", ()), getattr(options, "disable", ()))
     code = _ask_library(options, library)
-    warn(library, sys.stderr)
+    warn(library, 0, sys.stderr)
     return code
 
 

@@ -8,7 +8,6 @@ from lmdiag.errors import UsageError
 from lmdiag.match.library import Library
 from lmdiag.model import Card, Incident, Line
 from lmdiag.pipeline import Pipeline
-from lmdiag.report.control import visible
 
 _MAX_PASTED = 200_000
 """Characters of a paste that are looked at."""
@@ -84,12 +83,6 @@ def _print(
     from lmdiag.report.text import print_blocks
 
     print_blocks(blocks, file=out, color=color, width=width)
-
-
-def warn(library: Library, err: TextIO) -> None:
-    """Say what is wrong with cards that were therefore left out."""
-    for problem in library.problems:
-        print(f"lmdiag: {visible(str(problem))}", file=err)
 
 
 def list_cards(library: Library, style: str, out: TextIO) -> int:

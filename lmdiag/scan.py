@@ -74,7 +74,7 @@ def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
         if not os.path.isdir(directory):
             raise UsageError(f"--rules {directory}: there is no such directory; your own cards would be missing")
     library = open_library(config.rules, config.disabled)
-    warned = _warn(library, 0, err)
+    warned = warn(library, 0, err)
     expansion = expand(config.paths)
     tally = _Tally(expansion.skipped)
     for error in expansion.errors:
@@ -89,12 +89,12 @@ def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
     except KeyboardInterrupt:
         tally.interrupted = True
     progress.stop()
-    _warn(library, warned, err)
+    warn(library, warned, err)
     _print_report(config, library, tally, out)
     return _exit_code(config, tally)
 
 
-def _warn(library: Library, known: int, err: TextIO) -> int:
+def warn(library: Library, known: int, err: TextIO) -> int:
     """Print the library's problems behind the first `known` ones: the catalogue's show only when it is used."""
     problems = library.problems
     for problem in problems[known:]:

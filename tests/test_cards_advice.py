@@ -18,7 +18,7 @@ from lmdiag.match.conditions import holds
 from lmdiag.match.library import Library, open_library
 from lmdiag.match.prose import filled
 from lmdiag.match.settings import exists, known_in
-from lmdiag.match.sums import PLACEHOLDER, is_placeholder
+from lmdiag.match.sums import placeholders
 from lmdiag.match.versions import release_order
 from lmdiag.model import Card, ClueSeen, Facts, Incident, Solution
 from lmdiag.samples import CardSet, diagnose, sample_problems
@@ -101,9 +101,9 @@ def test_no_text_shows_a_hole_whatever_the_log_lacks(path: Path) -> None:
             fields = [pair for pair in incident.fields if missing not in (pair[0], "all")]
             for facts in (incident.facts, Facts()):
                 texts = all_texts(card, known_values(fields, facts, incident.outcome, ()), facts)
-                left = [hole for text in texts for hole in PLACEHOLDER.findall(text) if is_placeholder(hole)]
+                left = [hole for text in texts for hole in placeholders(text)]
                 assert left == []
-                assert "None" in repr(card) or [text for text in texts if "None" in text] == []
+                assert sum(text.count("None") for text in texts) <= repr(card).count("None")  # those that the card says itself
                 assert all(text.strip() for text in texts[:2])
 
 
@@ -167,7 +167,7 @@ def test_each_computed_value_is_compared_with_the_right_one(path: Path) -> None:
     """By a sample's `change`, which `cards check` compares too, or by a case above."""
     card = card_of(path)
     values = [(key, value) for solution in card.solutions for key, value in solution.change]
-    computed = {key for key, value in values if any(map(is_placeholder, PLACEHOLDER.findall(value)))}
+    computed = {key for key, value in values if placeholders(value)}
     compared = {key for sample in card.samples for key, _ in sample.change}
     assert computed - compared - {case.key for case in COMPUTED if case.card == card.id} == set()
 

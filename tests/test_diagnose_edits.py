@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmdiag.diagnose.edits import edits, is_done, quoted
+from lmdiag.diagnose.edits import edits, is_done
 from lmdiag.model import Edit
 
 CONNECTOR = (
@@ -134,7 +134,8 @@ def test_what_is_set_already(change: tuple[tuple[str, str], ...], *, done: bool)
 
 @given(st.text(st.characters(exclude_characters="\0"), min_size=1))
 def test_a_value_is_one_word_of_the_shell(text: str) -> None:
-    assert shlex.split(quoted(text)) == [text]
+    (edit,) = edits([("--model", text)], ()) if text != "unset" else (Edit(COMMAND, None, "--model unset"),)
+    assert shlex.split(edit.after or "") == ["--model", text]
 
 
 @given(st.text("{}()'\"=,: aN", max_size=40), st.sampled_from(["--a", "--a.b", "lmcache.x", "--no-a"]))

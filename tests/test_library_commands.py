@@ -13,6 +13,7 @@ from lmdiag import library_commands
 from lmdiag.card_checks import check
 from lmdiag.errors import LmdiagError, UsageError
 from lmdiag.match.library import open_library
+from lmdiag.scan import warn
 
 PLAIN: bool | None = False
 """No colour."""
@@ -190,7 +191,7 @@ def test_a_new_card_without_a_catalogue_is_made_and_told(monkeypatch: pytest.Mon
     out, err = io.StringIO(), io.StringIO()
     library = open_library()
     assert library_commands.new(f"ValueError: {LAYERWISE}", library, out) == 0
-    library_commands.warn(library, err)
+    warn(library, 0, err)
     assert LAYERWISE in out.getvalue()
     assert "# Raised at" not in out.getvalue()
     assert "no catalogue can be read there" in err.getvalue()

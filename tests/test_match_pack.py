@@ -142,3 +142,10 @@ def test_the_cards_of_a_site_have_their_paths(rules: Path, tmp_path: Path) -> No
     assert load_pack([str(tmp_path / "site")], shipped=str(rules)).own == {
         "second-card": str(tmp_path / "site" / "second-card.toml")
     }
+
+
+def test_an_index_that_names_no_card_is_not_believed(rules: Path) -> None:
+    (rules / INDEX).write_text('{"format": 2, "cards": []}')
+    pack = load_pack(shipped=str(rules))
+    assert pack.ids == ("first-card", "second-card")
+    assert "it names no card" in pack.problems[0].message

@@ -10,7 +10,7 @@ from lmdiag.diagnose.edits import UNSET, edits, is_done
 from lmdiag.match.conditions import facts_in, holds
 from lmdiag.match.prose import filled
 from lmdiag.match.settings import known_in
-from lmdiag.match.sums import PLACEHOLDER, fill, names_in
+from lmdiag.match.sums import fill, names_in, placeholders
 from lmdiag.model import Advice, Card, ClueSeen, Facts, Solution
 
 _NO_VALUE = re.compile(r"\[redacted\]|more characters\]|^-|^0(?:\.0*)?$|^(?:nan|inf)$")
@@ -81,7 +81,7 @@ def _used(card: Card, known: Mapping[str, str]) -> Iterator[str]:
     conditions += [item.when for item in card.solutions if holds(item.when, known)]
     facts = [fact for condition in conditions if condition for fact in facts_in(condition)]
     texts = (card.meaning, card.trigger, card.verify, *(item.text for item in card.solutions))
-    facts += [name for text in texts for hole in PLACEHOLDER.findall(text) for name in names_in(hole)]
+    facts += [name for text in texts for hole in placeholders(text) for name in names_in(hole)]
     for fact in facts:
         group, _, name = fact.partition(".")
         if group == "log":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote as quoted  # values may carry text from the log
 
 from lmdiag.diagnose.known import mapping_of, unquoted
 from lmdiag.model import Edit
@@ -13,7 +14,6 @@ UNSET = "unset"
 _EXTRA = "kv_connector_extra_config"
 _KV = "kv_transfer_config"
 _BARE = re.compile(r"true|false|null|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[\[{].*")
-_SHELL_SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _NOT_GIVEN = ("None", "")
 _MAX_JSON = 120
 """Characters of a whole configuration that are shown as what is there now."""
@@ -79,9 +79,7 @@ def _inner(key: str, value: str, given: Mapping[str, str]) -> Edit:
     """A key within a configuration; the rest of it stays, and is written `…`."""
     flag, _, path = key.partition(".")
     whole = given.get(_name(flag))
-    alone = bool(given) and (
-        whole is None or whole in _NOT_GIVEN
-    )  # the log shows the arguments, and it is none of them
+    alone = bool(given) and (whole is None or whole in _NOT_GIVEN)  # the log shows the arguments without it
     before = _at(whole or "", path)
     old: str | None = None
     if before is not None and before not in _NOT_GIVEN:
@@ -136,8 +134,3 @@ def json_value(value: str) -> str:
     if lowered in ("true", "false"):
         return lowered
     return value if _BARE.fullmatch(value) else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def quoted(text: str) -> str:
-    """Quote the text as one word of a POSIX shell; it may carry text from the log."""
-    return text if _SHELL_SAFE.fullmatch(text) else "'" + text.replace("'", "'\"'\"'") + "'"

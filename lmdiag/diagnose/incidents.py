@@ -153,11 +153,16 @@ def _digest(*parts: str) -> str:
 
 
 def _scope(verdict: Verdict, card: Card | None) -> str:
-    if verdict.outcome == "request_failed" and not (card and card.scope == "runtime"):
+    if verdict.outcome == "request_failed" and not _is_the_servers(card):
         return "request"
     if card and card.scope != "request":
         return card.scope
     return "startup" if verdict.outcome in ("start_failed", "degraded") else "runtime"
+
+
+def _is_the_servers(card: Card | None) -> bool:
+    """Whether a failed request is not the client's mistake: the server fails every such request."""
+    return card is not None and card.scope == "runtime"
 
 
 def _severity(verdict: Verdict, card: Card | None) -> str:
@@ -167,8 +172,8 @@ def _severity(verdict: Verdict, card: Card | None) -> str:
     if verdict.recovered:
         worst = min(worst, "error", key=SEVERITIES.index)
     cap = "info" if verdict.resolved else _CAPS.get(verdict.outcome, "critical")
-    if verdict.outcome == "request_failed" and card and card.scope == "runtime":
-        cap = "warning"  # not the client's mistake: the server fails every such request
+    if verdict.outcome == "request_failed" and _is_the_servers(card):
+        cap = "warning"
     return SEVERITIES[min(SEVERITIES.index(worst), SEVERITIES.index(cap))]
 
 
@@ -189,9 +194,8 @@ def _title(candidate: Candidate | None) -> str:
 def _root(candidate: Candidate, card: Card | None) -> Root:
     info = candidate.info
     kind = info.type
-    if (
-        kind is None and card and candidate.logger != "argparse"
-    ):  # the log quotes the message; the card knows what raises it
+    # where the log quotes the message alone, the card knows what raises it; a usage error is no exception
+    if kind is None and card and candidate.logger != "argparse":
         types = {name for rule in card.rules for name in rule.types}
         kind = next(iter(types)) if len(types) == 1 else None
     origin = candidate.first

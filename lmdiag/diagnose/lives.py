@@ -28,8 +28,6 @@ _STOP = re.compile(
     r"Gracefully (?:shutting down|stopping)[\w .]*$|(?:\[shutdown\] )?\w+: trigger received signal=SIG\w+$|"
     r"(?:Received|Got) signal \w+[\w ,.]*$|Waiting for application shutdown\.?$"
 )
-
-
 _MAX_CLUES = 16
 
 

@@ -11,8 +11,9 @@ from lmdiag.model import ExceptionInfo, Match, Origin, Record, Symptom
 _NEAR_LINES = 100
 """A request that failed this close to the engine's death failed because of it."""
 # A worker's exception alone ends nothing: it may have been one request's, for which the engine core lives on.
-_DEATHS = ("Process ", "EngineCore encountered a fatal", "EngineCore failed to start", "EngineCore hit an exception")
 _RUNNING = "EngineCore encountered a fatal error"
+"""Written by an engine that was serving and was not told to stop."""
+_DEATHS = ("Process ", _RUNNING, "EngineCore failed to start", "EngineCore hit an exception")
 _FAILED = ("start_failed", "died")
 
 MatchText = Callable[[str], Match | None]
@@ -136,8 +137,7 @@ def _without_shutdown(life: Life, others: list[Candidate]) -> tuple[list[Candida
         return others, life.symptoms
     if any(line < stop for line, _ in life.symptoms):
         return others, life.symptoms
-    fatal = "EngineCore encountered a fatal error"  # never written by an engine that was told to stop
-    return [item for item in others if item.first.first_line < stop or item.header.startswith(fatal)], []
+    return [item for item in others if item.first.first_line < stop or item.header.startswith(_RUNNING)], []
 
 
 def _root(life: Life, pool: list[Candidate], degraded: list[Candidate]) -> Candidate | None:

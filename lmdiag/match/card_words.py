@@ -7,7 +7,7 @@ from typing import Any
 
 from lmdiag.match.conditions import FACTS, facts_in, name_problems, no_hole
 from lmdiag.match.prose import sentences
-from lmdiag.match.sums import PLACEHOLDER, is_placeholder, names_in, sum_problems
+from lmdiag.match.sums import names_in, placeholders, sum_problems
 from lmdiag.match.templates import parse_template
 
 Found = Iterator[tuple[str, str]]
@@ -63,11 +63,11 @@ class _Names:
     def in_prose(self, key: str, text: str) -> Found:
         """A sentence with a hole that the log leaves open is not shown: at least one sentence must need none."""
         yield from self.in_text(key, text)
-        if not any(not _placeholders(sentence) for sentence in sentences(text)):
+        if not any(not placeholders(sentence) for sentence in sentences(text)):
             yield key, "every sentence needs a placeholder; where the log does not fill them, nothing would be left"
 
     def in_text(self, key: str, text: str) -> Found:
-        for expression in _placeholders(text):
+        for expression in placeholders(text):
             yield from ((key, problem) for problem in sum_problems(expression))
             yield from ((key, problem) for name in names_in(expression) for problem in self._problems(name))
 
@@ -95,7 +95,3 @@ class _Names:
             yield f"there is no [[clue]] named {clue!r}; the clues are {', '.join(self._clues) or 'none'}"
         elif (dotted or hole_needed) and hole not in self._clues[clue]:
             yield f"the clue {clue!r} has no hole {hole!r}"
-
-
-def _placeholders(text: str) -> list[str]:
-    return [inner for inner in PLACEHOLDER.findall(text) if is_placeholder(inner)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Set
 
-from lmdiag.match.sums import NOTHING
+from lmdiag.match.sums import NOTHING, number_in
 from lmdiag.match.versions import version_key
 from lmdiag.model import OUTCOMES
 
@@ -19,7 +19,6 @@ ARGUMENTS = "argument"
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "~", "!~")
 _ARGUMENT = re.compile(r"argument(?:\.[A-Za-z_]\w*)+")
 _VERSION = re.compile(r"v?\d+(?:\.\w+)*")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def holds(text: str, known: Mapping[str, str]) -> bool:
@@ -58,10 +57,10 @@ def _compared(fact: str, mine: str, operator: str, wanted: str) -> bool:
     if fact.endswith("_version"):
         order = (version_key(mine) > version_key(wanted)) - (version_key(mine) < version_key(wanted))
     else:
-        numbers = [_NUMBER.search(text.replace(",", "")) for text in (mine, wanted)]
-        if numbers[0] is None or numbers[1] is None:
+        try:
+            left, right = number_in(mine), number_in(wanted)
+        except ValueError:
             return False
-        left, right = float(numbers[0].group()), float(numbers[1].group())
         order = (left > right) - (left < right)
     return {"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}.get(operator, False)
 
@@ -99,7 +98,7 @@ def _comparison_problems(fact: str, operator: str, value: str) -> Iterator[str]:
         yield f"{value!r} is not an outcome; known are {', '.join(OUTCOMES)}"
     elif fact.endswith("_version") and not _VERSION.fullmatch(value):
         yield f"{value!r} is not a version, like 0.11.1"
-    elif operator in ("<", "<=", ">", ">=") and not fact.endswith("_version") and not _NUMBER.search(value):
+    elif operator in ("<", "<=", ">", ">=") and not fact.endswith("_version") and not re.search(r"\d", value):
         yield f"{value!r} is not a number"
 
 

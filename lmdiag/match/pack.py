@@ -72,17 +72,15 @@ def load_pack(rules_dirs: Sequence[str] = (), *, disabled: Iterable[str] = (), s
     """
     entries, problems = _shipped(shipped or shipped_directory())
     own: dict[str, str] = {}
+    named = [("", name) for name in disabled]
     for directory in rules_dirs:
         found, more = load_cards(directory, entries)
         entries |= {card.id: _entry(card) for card in found}
         own |= {card.id: card.path for card in found}
-        problems += more
-    named = [("", name) for name in disabled]
-    for directory in rules_dirs:
         path = os.path.join(directory, DISABLED)
-        found_ids, unreadable = _disabled(path)
-        named += [(path, name) for name in found_ids]
-        problems += unreadable
+        ids, unreadable = _disabled(path)
+        named += [(path, name) for name in ids]
+        problems += (*more, *unreadable)
     problems += _take_out(entries, named)
     return Pack(entries, problems, {name: path for name, path in own.items() if name in entries})
 
@@ -170,6 +168,8 @@ def _read_index(path: str, directory: str) -> dict[str, _Entry]:
         data = json.loads(file.read())
     if data["format"] != FORMAT:
         raise ValueError(f"its format is {data['format']}, not {FORMAT}")
+    if not data["cards"]:
+        raise ValueError("it names no card")
     return {row["id"]: _indexed(row, directory) for row in data["cards"]}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -91,10 +90,15 @@ def known_in(settings: Settings, key: str, versions: Mapping[str, str | None]) -
 
 def _known(table: Table, setting: str, version: str) -> bool | None:
     """None for a setting that no release of the project has."""
-    negative = setting.replace("flag --no-", "flag --", 1)
-    if setting not in table.runs and negative != setting and negative in table.runs:
-        return knows(table, negative, version) and knows(table, NEGATABLE, version)
-    return knows(table, setting, version) if setting in table.runs else None
+    if setting in table.runs:
+        return knows(table, setting, version)
+    positive = _positive(setting)
+    return knows(table, positive, version) and knows(table, NEGATABLE, version) if positive in table.runs else None
+
+
+def _positive(setting: str) -> str:
+    """`flag --x` for `flag --no-x`; anything else as it is."""
+    return setting.replace("flag --no-", "flag --", 1)
 
 
 def _knows_inner(table: Table, flag: str, name: str, version: str) -> bool:
@@ -120,7 +124,7 @@ def knows(table: Table, setting: str, version: str) -> bool:
 def exists(settings: Settings, key: str) -> bool:
     """Whether any release of any project knows the key."""
     return any(
-        setting in table.runs or re.sub(r"^flag --no-", "flag --", setting) in table.runs
+        setting in table.runs or _positive(setting) in table.runs
         for project, setting in names_of(key)
         for table in [settings.get(project, Table((), {}))]
     )

@@ -54,6 +54,11 @@ def compute(expression: str, known: Mapping[str, str]) -> str | None:
         return None
 
 
+def placeholders(text: str) -> list[str]:
+    """Return what stands in a text's placeholders."""
+    return [inner for inner in PLACEHOLDER.findall(text) if is_placeholder(inner)]
+
+
 def names_in(expression: str) -> set[str]:
     """Return the names that an expression needs, without the functions."""
     return {name for name in _NAME.findall(expression) if name not in FUNCTIONS}
@@ -104,7 +109,7 @@ def _number(node: object, known: Mapping[str, str]) -> float:
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return float(node.value)
     if isinstance(node, (ast.Name, ast.Attribute)):
-        return _number_in(known[ast.unparse(node)])
+        return number_in(known[ast.unparse(node)])
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_number(node.operand, known)
     if isinstance(node, ast.BinOp):
@@ -131,7 +136,8 @@ def _operated(operator: object, left: float, right: float) -> float:
     raise ValueError(operator)
 
 
-def _number_in(text: str) -> float:
+def number_in(text: str) -> float:
+    """Return the first number of a text, thousands' commas aside. Raises ValueError if it has none."""
     hit = _NUMBER.search(text.replace(",", ""))
     if hit is None:
         raise ValueError(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from lmdiag.diagnose.known import known_values
@@ -19,7 +20,6 @@ from lmdiag.report.sections import (
     paragraphs,
     references,
     section,
-    shell_quoted,
     solutions,
 )
 
@@ -153,7 +153,7 @@ def _no_card(incident: Incident, *, verbose: bool) -> list[Block]:
     if len(message) > _COMMAND_LIMIT or "\n" in message or "'" in message:
         command, how = "lmdiag cards new -", "To write one, paste the message into:"
     else:
-        command = f"lmdiag cards new {'-- ' if message.startswith('-') else ''}{shell_quoted(message)}"
+        command = f"lmdiag cards new {'-- ' if message.startswith('-') else ''}{quote(message)}"
         how = "To write one, start from the message:"
     blocks = [*paragraphs(how), Block("code", (Span(command, "strong"),))]
     return [*section("No card for this error yet", blocks), *facts]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from shlex import quote
 from typing import TYPE_CHECKING
 
+from lmdiag.diagnose.edits import UNSET
 from lmdiag.report.control import one_line, shorten
 from lmdiag.report.layout import Block, Span, lines_of, prose
 
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from lmdiag.model import Advice, Card, Edit, Solution
 
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*\Z")
-_SHELL_SAFE = re.compile(r"[\w@%+=:,./-]+\Z", re.ASCII)
 _TEXT_LIMIT = 2000
 _VALUE_LIMIT = 4000
 
@@ -103,18 +104,13 @@ def change_line(key: str, value: str) -> str:
     Values of flags and variables are quoted for a POSIX shell: they may carry text from the log.
     """
     value = one_line(shorten(value, _VALUE_LIMIT))
-    if value == "unset":
+    if value == UNSET:
         return f"without {key}"
     if key.startswith("-"):
-        return f"{key} {shell_quoted(value)}" if value else key
+        return f"{key} {quote(value)}" if value else key
     if _ENVIRONMENT.match(key):
-        return f"{key}={shell_quoted(value) if value else ''}"
+        return f"{key}={quote(value) if value else ''}"
     return f"{key}: {value}"
-
-
-def shell_quoted(text: str) -> str:
-    """Quote the text as one word of a POSIX shell."""
-    return text if _SHELL_SAFE.match(text) else "'" + text.replace("'", "'\"'\"'") + "'"
 
 
 def counted(number: int, noun: str) -> str:
