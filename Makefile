@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOG ?= tests/logs/mla-serde-start-failed.log
 
-.PHONY: dev demo check test bench docs docs-check cards catalog clean
+.PHONY: dev demo check test test-system bench docs docs-check cards catalog clean
 
 dev: $(VENV)/installed
 
@@ -24,6 +24,9 @@ check: dev
 
 test: dev
 	$(BIN)/python -m pytest
+
+test-system: dev  ## what needs root, a real systemd, podman, logrotate, Prometheus, or a vLLM (LMDIAG_VLLM, LMDIAG_MODEL)
+	$(BIN)/python -m pytest -m system tests/system
 
 bench: dev
 	$(BIN)/python -m benchmarks.scan

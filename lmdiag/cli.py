@@ -26,8 +26,8 @@ exit codes:
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """Build the parser of the whole command line."""
+def parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """Build the parser of the whole command line, or of as much of it as the arguments need."""
     top = argparse.ArgumentParser(
         prog="lmdiag",
         description="Finds the cause of a vLLM server's failure in its log, and answers with a fix card.",
@@ -37,8 +37,13 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"lmdiag {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_scan(commands)
+    if arguments and arguments[0] == "scan":  # it starts without the parsers of the others
+        return top
+    from lmdiag.cli_watch import add_watch
+
     _add_explain(commands)
     _add_cards(commands)
+    add_watch(commands, arguments)
     add_catalog(commands)
     completion = commands.add_parser("completion", help="print the completion script of a shell")
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
@@ -155,7 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a log's text may not fit the terminal's encoding
     try:
-        options = parser().parse_args(arguments)
+        given = sys.argv[1:] if arguments is None else arguments
+        options = parser(given).parse_args(given)
         code = _run(options)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -197,6 +203,10 @@ def _run(options: argparse.Namespace) -> int:
         return _completion(options.shell)
     if options.command == "catalog":
         return run_catalog(options)
+    if options.command in ("watch", "status", "config", "service"):
+        from lmdiag.cli_watch import run_watch
+
+        return run_watch(options)
     if options.command == "cards" and options.action in ("check", "test"):
         from lmdiag import card_checks
 

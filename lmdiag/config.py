@@ -26,3 +26,50 @@ class ScanConfig(NamedTuple):
     """Columns; None: the terminal's."""
     progress: bool = True
     verbose: bool = False
+
+
+class WatchConfig(NamedTuple):
+    """The settings of `lmdiag watch`; their defaults stand here only. Times are seconds, sizes bytes."""
+
+    paths: tuple[str, ...] = ()
+    journal: tuple[str, ...] = ()
+    """Units whose journal is followed."""
+    from_: str = "life"
+    """Where a source that was never read begins: life (the server's current life), start, end or boot."""
+    rules: tuple[str, ...] = ()
+    """A site's own card directories; later ones win."""
+    disabled: tuple[str, ...] = ()
+    """Ids of cards that are not to be used."""
+    state: str = "/var/lib/lmdiag"
+    """The directory of state.db."""
+    listen: str = "127.0.0.1:9477"
+    """HOST:PORT of /metrics and /healthz; "": none."""
+    severity: str = "warning"
+    """The least severity that is reported; what is below is counted."""
+    settle: float = 1.0
+    """An incident is reported when nothing was added to it for so long."""
+    quiet: float = 3600.0
+    """An incident is resolved when its cause was not seen for so long."""
+    quiet_down: float = 86400.0
+    """The same for an incident whose server went down and did not come back."""
+    remind: tuple[float, ...] = (300.0, 900.0, 3600.0, 14400.0, 86400.0)
+    """Ages at which a repeated incident is reported again; the last one is an interval."""
+    poll: str = "auto"
+    """auto: where notification is deaf; always: everywhere."""
+    poll_interval: float = 0.1
+    scan_interval: float = 5.0
+    """How often new files are looked for."""
+    max_behind: int = 64 << 20
+    """Unread bytes of a source beyond which the oldest are dropped, and counted."""
+    max_cpu: float = 0.5
+    """Cores."""
+    format: str = "text"
+    """text or jsonl."""
+    color: bool | None = None
+    """None: as the terminal and NO_COLOR say."""
+    width: int | None = None
+    """Columns; None: the terminal's."""
+    live: bool | None = None
+    """The live view; None: on a terminal."""
+    once: bool = False
+    """Read what is there now, report, save the state and end."""

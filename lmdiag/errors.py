@@ -21,3 +21,16 @@ class CardError(LmdiagError):
 
 class CatalogError(LmdiagError):
     """A catalogue is missing, damaged or of another format. A scan goes on without it."""
+
+
+class ConfigError(LmdiagError):
+    """The configuration cannot be used (exit code 2). Holds all of its problems, not only the first."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        self.problems = problems
+        head = () if len(problems) == 1 else (f"{len(problems)} problems in the configuration:",)
+        super().__init__("\n  ".join(head + problems))
+
+
+class StateError(LmdiagError):
+    """The daemon's state directory cannot be used, or its state not be saved."""

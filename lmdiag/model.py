@@ -333,6 +333,14 @@ class Earlier(NamedTuple):
     line: int
 
 
+class Loop(NamedTuple):
+    """A crash loop: the server failed of the same cause again and again, so that a restart will not help."""
+
+    times: int
+    seconds: float
+    """From the first of these failures to the last one."""
+
+
 class Incident(NamedTuple):
     """One failure, however many processes and echoes reported it. Its text is redacted."""
 
@@ -367,6 +375,8 @@ class Incident(NamedTuple):
     """Which of several causes of the same message it was here, as far as the log tells."""
     clues: tuple[ClueSeen, ...] = ()
     """What told it, and what else the card asked for."""
+    loop: Loop | None = None
+    """Only a daemon sees one: it has watched the restarts."""
 
 
 class Summary(NamedTuple):

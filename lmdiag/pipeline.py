@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from lmdiag.diagnose.cards import Cards
-from lmdiag.diagnose.diagnoser import Diagnoser
+from lmdiag.diagnose.diagnoser import Diagnoser, Finding
 from lmdiag.model import Incident, Line
 from lmdiag.parse.assembler import Assembler
 
 
 class Pipeline:
-    """The pipeline of one source. It opens nothing, reads no clock and prints nothing."""
+    """The pipeline of one source. It opens nothing, reads no clock and prints nothing.
 
-    def __init__(self, source: str, cards: Cards) -> None:
+    It can be pickled between two lines, without the cards: `attach` gives them to a loaded one.
+    """
+
+    def __init__(self, source: str, cards: Cards, *, max_lives: int = 200) -> None:
+        """`max_lives`: how many lives of each server are kept whole; of older ones what happened is only counted."""
         self._assembler = Assembler(source, heads=cards.clues.heads)
-        self._diagnoser = Diagnoser(source, cards)
+        self._diagnoser = Diagnoser(source, cards, max_lives=max_lives)
+
+    def attach(self, cards: Cards) -> None:
+        """Work with these cards from now on."""
+        self._assembler.attach(cards.clues.heads)
+        self._diagnoser.attach(cards)
 
     def feed(self, line: Line) -> None:
         """Take the next line of the source."""
@@ -22,11 +31,27 @@ class Pipeline:
         for event in self._assembler.feed(line):
             self._diagnoser.feed(event)
 
+    def run_end(self, data: bytes, start: int) -> int:
+        """Return the end of a run of whole lines from `start` that need not be fed: they would change nothing.
+
+        It is `start` where there is none.
+        """
+        return self._assembler.run_end(data, start)
+
     def close(self) -> list[Incident]:
         """Finish what is open and return the incidents, in the order of the log."""
+        return [finding.build() for finding in self.findings()]
+
+    def findings(self) -> list[Finding]:
+        """Finish what is open and judge; nothing can be fed afterwards."""
         for event in self._assembler.close():
             self._diagnoser.feed(event)
-        return self._diagnoser.close()
+        return self._diagnoser.findings()
+
+    @property
+    def progress(self) -> int:
+        """Grows when what `findings` would give may have changed."""
+        return self._diagnoser.fed + self._assembler.accepted
 
     @property
     def records(self) -> int:

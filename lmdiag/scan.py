@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from lmdiag.blocks import feed_block, finish
 from lmdiag.config import ScanConfig
 from lmdiag.errors import InputError, UsageError
 from lmdiag.match.library import Library, open_library
 from lmdiag.model import SEVERITIES, Incident, Summary
 from lmdiag.pipeline import Pipeline
 from lmdiag.read.archives import open_bytes, size
-from lmdiag.read.lines import LineReader
+from lmdiag.read.lines import LineReader, Splitter
 from lmdiag.read.paths import Input, expand, rotated_siblings
 from lmdiag.report.control import visible
 
@@ -35,7 +36,7 @@ class _Tally:
         self.interrupted = False
         self.started = time.perf_counter()
 
-    def add(self, pipeline: Pipeline, reader: LineReader) -> None:
+    def add(self, pipeline: Pipeline, reader: Splitter) -> None:
         """Finish one input: whole, broken or interrupted."""
         self.incidents += pipeline.close()
         self.counts.update(
@@ -122,21 +123,21 @@ def _scan_input(entry: Input, library: Library, tally: _Tally, progress: _Progre
         return
     with raw:
         reader = LineReader(entry.source, raw, on_bytes=progress.at)
-        feed = pipeline.feed
         try:
-            for line in reader:
-                feed(line)
+            for data in reader.blocks():
+                feed_block(reader.splitter, pipeline, data)
         except InputError as error:
             _report(error, tally, err, entry.source)
         finally:
-            tally.add(pipeline, reader)
+            finish(reader.splitter, pipeline)
+            tally.add(pipeline, reader.splitter)
         found = any(item.source == entry.source for item in tally.incidents)
-        if doubt := _doubt(entry, reader, raw.position, found=found):
+        if doubt := _doubt(entry, reader.splitter, raw.position, found=found):
             _report(InputError(f"{entry.source}: {doubt}"), tally, err, entry.source)
     progress.finished(entry.path)
 
 
-def _doubt(entry: Input, reader: LineReader, position: int, *, found: bool) -> str:
+def _doubt(entry: Input, reader: Splitter, position: int, *, found: bool) -> str:
     """Say why what was read to its end may not be the whole log, or no log at all."""
     if reader.undecodable_lines > reader.lines // 2 and not found:
         return "most of its lines are not text; if it is compressed twice or in another format, decompress it first"

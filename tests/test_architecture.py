@@ -23,8 +23,13 @@ BEHIND: dict[str, frozenset[str]] = {
     "samples": frozenset({*FLOW, "pipeline", "config"}),
     "library_commands": frozenset({*FLOW, "pipeline", "config", "samples"}),
     "card_checks": frozenset({*FLOW, "pipeline", "samples"}),
-    "scan": frozenset({*FLOW, "pipeline", "config", "samples", "library_commands"}),
-    "cli": frozenset({"config", "card_checks", "match", "library_commands", "scan", "cli_catalog", "report", "lmdiag"}),
+    "scan": frozenset({*FLOW, "pipeline", "blocks", "config", "samples", "library_commands"}),
+    "blocks": frozenset({"read", "pipeline"}),
+    "watch": frozenset({*FLOW, "pipeline", "blocks", "config", "lmdiag"}),
+    "settings": frozenset({"config", "report"}),
+    "config_commands": frozenset({"config", "settings", "read", "report"}),
+    "cli_watch": frozenset({"config", "settings", "config_commands", "service_command", "watch", "lmdiag"}),
+    "cli": frozenset({"config", "card_checks", "match", "library_commands", "scan", "cli_catalog", "cli_watch", "report", "lmdiag"}),  # fmt: skip
     "__main__": frozenset({"cli"}),
 }
 EVERYWHERE = frozenset({"model", "errors"})

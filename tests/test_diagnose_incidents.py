@@ -30,7 +30,7 @@ def incident(
     candidate.evidence = evidence
     verdict = Verdict(life, candidate if visible else None, outcome, symptoms)
     verdict.resolved, verdict.lives = resolved, lives
-    (found,) = build([verdict], [life], source, CardSet([card or CARD]))
+    found = build(verdict, [life], source, CardSet([card or CARD]))
     return found
 
 
@@ -155,5 +155,5 @@ def test_versions_come_from_the_neighbours_but_arguments_do_not() -> None:
     bare = Life("", 100)
     known = Life("", 1, Facts(vllm_version="0.26.0", platform="cuda", arguments=(("port", "1"),)))
     candidate = Candidate(ExceptionInfo("ValueError", "x"), Origin("s", 110, 110), None)
-    (found,) = build([Verdict(bare, candidate, "died")], [known, bare], "s", CardSet([CARD]))
+    found = build(Verdict(bare, candidate, "died"), [known, bare], "s", CardSet([CARD]))
     assert (found.facts.vllm_version, found.facts.platform, found.facts.arguments) == ("0.26.0", "cuda", ())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from helpers import diagnose
 from shapes import NO_MEMORY, raised
@@ -10,6 +12,8 @@ FAKE = "Why?\n" + raised("(EngineCore pid=9) ERROR 12-01 02:00:00 [core.py:1584]
 COLOURED = "\x1b[31mERROR\x1b[0m 12-01 02:00:00 [core.py:1584] EngineCore failed to start. ValueError: " + NO_MEMORY
 HTTP_SAFE = FAKE.replace("\n", " ")
 BANNER = "(APIServer pid=1) INFO 12-01 02:00:00 [utils.py:326] non-default args: {'model': 'm'}\n(APIServer pid=1) INFO:     Application startup complete.\n"
+STALLED = "Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 0.0 tokens/s, Running: 3 reqs, Waiting: 9 reqs, GPU KV cache usage: 1.0%"
+HUNG = "No available shared memory broadcast block found in 60 seconds. This typically happens"
 
 
 def in_record(head: str, message: str) -> str:
@@ -38,6 +42,12 @@ HEALTHY = {
     "a killed worker in a request's error": "(APIServer pid=1) ERROR 12-01 05:34:47 [serving_engine.py:410] Worker proc x died unexpectedly (exit code: -9)\n",
     "a cancelled stream": in_record("(APIServer pid=1) ERROR 12-01 05:34:47 [serving_chat.py:677] ", "Error in chat completion stream generator.\n" + raised("", "asyncio.exceptions.CancelledError", "").rstrip()),
     "a task whose exception nobody took": "future: <Task finished name='Task-1' coro=<f() done> exception=ConnectionResetError(104, 'x')>\n" + raised("", "ConnectionResetError", "[Errno 104] Connection reset by peer"),
+    "a stall in a prompt": "".join(f"INFO 10-31 21:{minute}:00 [logger.py:39] Received request cmpl-1: prompt: '{STALLED}', params: x\n" for minute in range(10, 20)),
+    "a stall in a bad request with real newlines": "".join(in_record(f"(APIServer pid=1) INFO 10-31 21:{minute}:00 [async_llm.py:795] ", f"Request cmpl-1 failed (bad request): x\n{STALLED}\n{HUNG}") for minute in range(10, 20)),
+    "a stall in a template error with real newlines": "".join(in_record(f"(APIServer pid=1) ERROR 10-31 21:{minute}:00 [serving_chat.py:264] ", f"Error in preprocessing prompt inputs\n{STALLED}\n{HUNG}") for minute in range(10, 20)),
+    "a stall that tokens are": "".join(f"[2025-10-31 21:{minute}:00,928] LMCache INFO: token_chunk start: \n{STALLED}\n{HUNG} (token_database.py:34:lmcache.v1.token_database)\n" for minute in range(10, 20)),
+    "a stalled record as a request's id": "".join(f"(APIServer pid=1) INFO 12-01 02:{minute}:00 [async_llm.py:261] Added request cmpl-(APIServer pid=1) INFO 12-01 02:{minute}:00 [loggers.py:127] {STALLED}.\n" for minute in range(10, 20)),
+    "a stall in a JSON record": "".join(json.dumps({"levelname": "INFO", "name": "vllm.v1.engine.async_llm", "asctime": f"2026-12-01 02:{minute}:00", "message": STALLED}) + "\n" for minute in range(10, 20)),
     "a body at DEBUG": f"(APIServer pid=1) DEBUG 12-01 02:00:00 [x.py:74] Request cmpl-1 JSON body: {{'prompt': {FAKE!r}}}\n",
 }  # fmt: skip
 
@@ -83,3 +93,12 @@ def test_a_death_before_the_stop_is_reported() -> None:
     log = BANNER + raised("(APIServer pid=1) ERROR 12-01 02:43:02 [async_llm.py:906] ", "vllm.v1.engine.exceptions.EngineDeadError", "EngineCore encountered an issue. See stack trace (above) for the root cause.") + "(APIServer pid=1) INFO:     Shutting down\n"  # fmt: skip
     (incident,) = diagnose(log)
     assert (incident.cause_visible, incident.outcome, incident.root) == (False, "died", None)
+
+
+def test_a_clients_text_ends_no_stall() -> None:
+    """Only the engine's own statistics tell that it works again."""
+    told = "(APIServer pid=1) INFO 12-01 02:{minute}:00 [loggers.py:127] {text}\n"
+    fake = in_record("(APIServer pid=1) INFO 12-01 02:20:30 [async_llm.py:795] ", "Request cmpl-1 failed (bad request): x\n" + STALLED.replace("0.0 tokens/s", "7.0 tokens/s"))  # fmt: skip
+    log = BANNER + "".join(told.format(minute=minute, text=STALLED) for minute in range(10, 20))
+    (incident,) = diagnose(log + fake)
+    assert (incident.outcome, incident.severity, incident.state) == ("degraded", "error", "opened")

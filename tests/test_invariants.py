@@ -110,13 +110,21 @@ def test_any_text_is_survived(text: str) -> None:
     diagnose(text)
 
 
+_ZERO = "Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 0.0 tokens/s, "
 CHATTER = (
     '(APIServer pid=1) INFO:     10.0.0.1:5000 - "POST /v1/completions HTTP/1.1" 200 OK',
     "(APIServer pid=1) INFO 12-01 02:00:00 [loggers.py:127] Engine 000: Avg prompt throughput: 1.0 tokens/s",
     "(EngineCore_DP0 pid=79) INFO 12-01 02:00:00 [async_llm.py:261] Added request cmpl-1.",
     "INFO 12-01 02:00:00 [logger.py:39] Received request cmpl-1: prompt: 'x', params: y",
+    f"(APIServer pid=1) INFO 12-01 02:00:00 [loggers.py:127] Engine 000: {_ZERO}Running: 3 reqs, Waiting: 0 reqs, GPU KV cache usage: 1.0%",
+    f"(APIServer pid=1) INFO 12-01 02:00:10 [loggers.py:127] Engine 001: {_ZERO}Running: 0 reqs, Waiting: 2 reqs, GPU KV cache usage: 1.0%",
+    f"(APIServer pid=1) INFO 12-01 02:00:20 [loggers.py:127] Engine 000: {_ZERO}Running: 0 reqs, Waiting: 0 reqs, GPU KV cache usage: 0.0%",
+    f"(APIServer pid=1) INFO 12-01 02:00:20 [loggers.py:127] Engine 001: {_ZERO}Running: 0 reqs, Waiting: 0 reqs, GPU KV cache usage: 0.0%",
+    f"INFO 12-01 02:00:25 metrics.py:455] {_ZERO}Running: 0 reqs, Swapped: 0 reqs, Pending: 3 reqs, GPU KV cache usage: 0.0%, CPU KV cache usage: 0.0%.",
+    f"INFO 12-01 02:00:30 metrics.py:455] {_ZERO.replace('0.0', '4.0')}Running: 1 reqs, Swapped: 0 reqs, Pending: 3 reqs, GPU KV cache usage: 0.0%, CPU KV cache usage: 0.0%.",
+    "(EngineCore_DP1 pid=79) INFO 12-01 02:00:30 [shm_broadcast.py:466] No available shared memory broadcast block found in 60 seconds.",
     "INFO:     10.0.0.1:5000 - \"GET /health HTTP/1.1\" 200 OK (APIServer pid=1) ERROR 12-01 02:00:00 [core.py:1] x",
-)
+)  # fmt: skip
 
 
 @given(

@@ -31,6 +31,7 @@ def scan(path: Path) -> list[Incident]:
         ("mla-on-cpu-two-workers", "cpu-mla-not-supported", "start_failed", "critical", 2, ("Worker_TP0", "Worker_TP1")),
         ("kv-cache-too-small", "kv-cache-no-memory", "start_failed", "critical", 1, ("EngineCore",)),
         ("heads-not-divisible", "attention-heads-not-divisible", "start_failed", "critical", 1, ()),
+        ("server-stalled", "server-stalled", "degraded", "error", 1, ("APIServer",)),
         ("usage-error", "unknown-dtype", "start_failed", "critical", 1, ()),
     ],
 )

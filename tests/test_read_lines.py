@@ -88,10 +88,10 @@ def test_any_bytes_in_any_blocks_give_the_same_lines(data: bytes, cuts: list[int
     reader = LineReader("a.log", Chunks(pieces(data, cuts)), limit=limit, block=50, on_bytes=positions.append)
     lines, undecodable = reference(data, limit)
     assert list(reader) == lines
-    assert reader.lines == len(lines)
-    assert reader.bytes == len(data) == (positions or [0])[-1]
-    assert reader.undecodable_lines == undecodable
-    assert reader.truncated_lines == sum(line.truncated for line in lines)
+    assert reader.splitter.lines == len(lines)
+    assert reader.splitter.bytes == len(data) == (positions or [0])[-1]
+    assert reader.splitter.undecodable_lines == undecodable
+    assert reader.splitter.truncated_lines == sum(line.truncated for line in lines)
 
 
 def pieces(data: bytes, cuts: list[int]) -> Iterator[bytes]:

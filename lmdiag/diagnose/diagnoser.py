@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import heapq
 import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 from lmdiag.diagnose import facts as facts_of
 from lmdiag.diagnose.candidates import Candidate, candidate_key, from_request_file, is_fatal, is_request
@@ -11,12 +14,13 @@ from lmdiag.diagnose.cards import Cards
 from lmdiag.diagnose.chains import STOP_TYPES, Quoted, is_noise, is_symptom_type, of_the_chain, root_index, symptom
 from lmdiag.diagnose.incidents import build
 from lmdiag.diagnose.lives import Life
-from lmdiag.diagnose.verdicts import judge
+from lmdiag.diagnose.verdicts import Verdict, judge
 from lmdiag.model import ClueSeen, ExceptionInfo, Incident, Match, Record, Symptom, Traceback
 from lmdiag.parse.assembler import CRASH
 
 _MAX_CANDIDATES = 500
 _MAX_LIVES = 200
+_MAX_FORGOTTEN = 1000
 _MAX_SERVICES = 64
 _MAX_WAITING = 256
 _MAX_SAID = 40
@@ -38,23 +42,53 @@ _FATAL_SAYING = re.compile(
 _TYPED = re.compile(r"(\w+(?:Error|Exception))\((['\"])(.*)\2,?\)$", re.DOTALL)
 
 
-class Diagnoser:
-    """One source's events in, its incidents out. Bounded: what exceeds the bounds is counted in `dropped`."""
+class Finding(NamedTuple):
+    """A verdict on a service, of which the incident is made when it is wanted: that costs more than to judge."""
 
-    def __init__(self, source: str, cards: Cards) -> None:
+    fingerprint: str
+    outcome: str
+    occurrences: int
+    first_line: int
+    last_line: int
+    life: int
+    """The first line of the last life in which it happened."""
+    over: bool
+    """A later life of the server came up, or it went on by itself."""
+    final: bool
+    """The server's own last word stands in the log: what may still follow does not change the cause."""
+    build: Callable[[], Incident]
+
+
+class Diagnoser:
+    """One source's events in, its incidents out. Bounded: what exceeds the bounds is counted in `dropped`.
+
+    It can be pickled between two events; the cards are not part of it, so `attach` gives them to a loaded one.
+    """
+
+    def __init__(self, source: str, cards: Cards, *, max_lives: int = _MAX_LIVES) -> None:
         self._source = source
         self._cards = cards
+        self._max_lives = max_lives
         self._lives: dict[str, list[Life]] = {}
+        self._forgotten: dict[tuple[str, object], tuple[int, int]] = {}  # (service, key): lives, occurrences
         self._waiting: list[tuple[int, int, Record | Traceback]] = []
-        self._fed = 0
+        self.fed = 0
+        """How many events were fed: what was found may have changed when it grows."""
         self.dropped = 0
+
+    def attach(self, cards: Cards) -> None:
+        """Work with these cards from now on."""
+        self._cards = cards
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_cards"}
 
     # -- collecting ------------------------------------------------------------------------------------------------
 
     def feed(self, event: Record | Traceback) -> None:
         """Take one event. Events are finished out of order (a record ends when the next begins), and judged in order."""
-        heapq.heappush(self._waiting, (event.origin.first_line, self._fed, event))
-        self._fed += 1
+        heapq.heappush(self._waiting, (event.origin.first_line, self.fed, event))
+        self.fed += 1
         if len(self._waiting) > _MAX_WAITING:
             self._take(heapq.heappop(self._waiting)[2])
 
@@ -82,8 +116,9 @@ class Diagnoser:
             lives = self._lives[life.service]
             life = Life(life.service, record.origin.first_line)
             lives.append(life)
-            self.dropped += sum(len(old.candidates) for old in lives[1:-_MAX_LIVES])
-            del lives[1:-_MAX_LIVES]
+            for old in lives[1 : -self._max_lives]:
+                self._forget(old)
+            del lives[1 : -self._max_lives]
         life.note(record)
         life.facts = facts_of.update(life.facts, record)
         if record.logger != "bare" and not from_request_file(record):
@@ -94,6 +129,16 @@ class Diagnoser:
             self._kill(life, record)
         elif record.level in ("ERROR", "CRITICAL"):
             self._error_record(life, record)
+
+    def _forget(self, life: Life) -> None:
+        """Keep of a life only how often what happened in it happened."""
+        for verdict in judge([life], self._match_text):
+            where = (life.service, verdict.key)
+            if where not in self._forgotten and len(self._forgotten) >= _MAX_FORGOTTEN:
+                self.dropped += 1
+                continue
+            lives, occurrences = self._forgotten.get(where, (0, 0))
+            self._forgotten[where] = (lives + 1, occurrences + verdict.occurrences)
 
     def _see(self, life: Life, event: Record | Traceback, text: str) -> None:
         """Note what a card asked for."""
@@ -202,8 +247,7 @@ class Diagnoser:
         key = candidate_key(info, match)
         candidate = life.candidates.get(key)
         if candidate is None:
-            if len(life.candidates) >= _MAX_CANDIDATES:
-                self.dropped += 1
+            if len(life.candidates) >= _MAX_CANDIDATES and not self._evict(life):
                 return None
             candidate = life.candidates[key] = Candidate(info, event.origin, match)
             candidate.header = event.header if isinstance(event, Traceback) else ""
@@ -213,6 +257,17 @@ class Diagnoser:
         candidate.request = candidate.request and request
         candidate.degraded = candidate.degraded or degraded
         return candidate
+
+    def _evict(self, life: Life) -> bool:
+        """Make room for one more candidate: a request's error goes first, what ended a process never."""
+        self.dropped += 1
+        candidates = life.candidates
+        old = next((key for key, item in candidates.items() if item.request), None)
+        old = old or next((key for key, item in candidates.items() if not (item.fatal or item.degraded)), None)
+        if old is None:
+            return False
+        del candidates[old]
+        return True
 
     def _symptom(self, life: Life, event: Traceback | Record, info: ExceptionInfo, quoted: Quoted | None) -> None:
         line = event.origin.first_line
@@ -226,14 +281,34 @@ class Diagnoser:
 
     def close(self) -> list[Incident]:
         """Judge what was collected; return the incidents in the order of the log."""
+        return [finding.build() for finding in self.findings()]
+
+    def findings(self) -> list[Finding]:
+        """Judge what was collected, in the order of the log. Nothing can be fed afterwards."""
         while self._waiting:
             self._take(heapq.heappop(self._waiting)[2])
-        incidents = [
-            incident
+        found = [
+            self._finding(verdict, lives)
             for lives in self._lives.values()
-            for incident in build(judge(lives, self._match_text), lives, self._source, self._cards)
+            for verdict in judge(lives, self._match_text)
         ]
-        return sorted(incidents, key=lambda incident: incident.first_line)
+        return sorted(found, key=lambda finding: finding.first_line)
+
+    def _finding(self, verdict: Verdict, lives: list[Life]) -> Finding:
+        forgotten, verdict.forgotten = self._forgotten.get((verdict.life.service, verdict.key), (0, 0))
+        facts = verdict.life.facts
+        verdict.life.facts = facts._replace(restarts=facts.restarts + forgotten)
+        return Finding(
+            verdict.fingerprint,
+            verdict.outcome,
+            verdict.occurrences,
+            verdict.first_line,
+            verdict.last_line,
+            verdict.newest.first_line,
+            verdict.resolved or (lives[-1].ready is not None and verdict.newest is not lives[-1]),
+            verdict.final,
+            partial(build, verdict, lives, self._source, self._cards),
+        )
 
     def _match_text(self, text: str) -> Match | None:
         return self._cards.match(None, text, ())

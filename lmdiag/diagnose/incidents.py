@@ -9,7 +9,7 @@ from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.cards import Cards
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.redact import redact, redacted
-from lmdiag.diagnose.verdicts import Verdict
+from lmdiag.diagnose.verdicts import Verdict, digest
 from lmdiag.errors import CardError
 from lmdiag.model import SEVERITIES, Advice, Card, ClueSeen, Earlier, Facts, Incident, RaisedAt, Root, Symptom
 
@@ -37,9 +37,9 @@ _UNCARDED = {
 }
 
 
-def build(verdicts: Sequence[Verdict], lives: Sequence[Life], source: str, cards: Cards) -> list[Incident]:
-    """Return one incident for each verdict, in the order of the log."""
-    return [_incident(verdict, _facts(verdict, lives), source, cards) for verdict in verdicts]
+def build(verdict: Verdict, lives: Sequence[Life], source: str, cards: Cards) -> Incident:
+    """Return the incident of a verdict on one of a service's lives."""
+    return _incident(verdict, _facts(verdict, lives), source, cards)
 
 
 def _facts(verdict: Verdict, lives: Sequence[Life]) -> Facts:
@@ -62,13 +62,12 @@ def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Inci
         for name, value in (candidate.match.fields if card and candidate and candidate.match else ())
     )
     scope = _scope(verdict, card)
-    fingerprint = _digest(*(verdict.key or ("invisible", verdict.outcome)), verdict.life.service)
     advised = _advised(card, fields, facts, verdict, cards) if card else _NOT_ADVISED
     first_seen, last_seen = (candidate.first_time, candidate.last_time) if candidate else (None, None)
     return Incident(
-        id=_digest(fingerprint, source, str(verdict.first_line)),
-        fingerprint=fingerprint,
-        state="resolved" if verdict.resolved else "repeated" if verdict.lives > 1 else "opened",
+        id=digest(verdict.fingerprint, source, str(verdict.first_line)),
+        fingerprint=verdict.fingerprint,
+        state="resolved" if verdict.resolved else "repeated" if verdict.lives > 1 or verdict.forgotten else "opened",
         card=card.id if card else None,
         title=card.title if card else _title(candidate),
         severity=_severity(verdict, card),
@@ -82,7 +81,7 @@ def _incident(verdict: Verdict, facts: Facts, source: str, cards: Cards) -> Inci
         fields=fields,
         facts=facts,
         advice=advised.advice,
-        occurrences=max(candidate.count if candidate else 1, verdict.lives),
+        occurrences=verdict.occurrences,
         processes=tuple(candidate.processes)[:_MAX_PROCESSES] if candidate else (),
         first_seen=first_seen,
         last_seen=last_seen,
@@ -144,12 +143,6 @@ def _evidence(verdict: Verdict) -> tuple[str, ...]:
         return ()
     whole = redact("\n".join(line[: 4 * _MAX_EVIDENCE_LINE] for line in verdict.evidence))  # a literal may span lines
     return tuple(redacted(line, _MAX_EVIDENCE_LINE) for line in whole.split("\n")[: len(verdict.evidence)])
-
-
-def _digest(*parts: str) -> str:
-    import hashlib  # only where there is something to report
-
-    return hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _scope(verdict: Verdict, card: Card | None) -> str:

@@ -9,6 +9,7 @@ import re
 
 from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.chains import Quoted
+from lmdiag.diagnose.stalls import Stalls
 from lmdiag.model import ClueSeen, Facts, Record, Symptom, Traceback
 
 _STARTS = (
@@ -55,6 +56,7 @@ class Life:
         self.engine_seen = False
         """The engine core's own lines are in the log, so that an exception of it would be too."""
         self.first_symptom: int | None = None
+        self.stalls = Stalls()
         self.last_line = first_line
         self._clues: dict[tuple[str, str], list[ClueSeen]] = {}
 
@@ -113,6 +115,8 @@ class Life:
                 self.api_pid = record.origin.pid
         if self.ready is None and _READY.match(record.text):
             self.ready = record.origin.first_line
+            self.stalls.started()
+        self.stalls.note(record)
         # the API server stops its engine with SIGTERM also when it gives up itself
         by_engine = (record.origin.process or "").startswith(("EngineCore", "Worker", "VllmWorker", "DPCoordinator"))
         if (
@@ -125,7 +129,9 @@ class Life:
 
 
 def start_kind(record: Record) -> str | None:
-    """Return which of the lines of a start a record is, or None."""
+    """Return which of the lines of a start a record is, or None. A usage error is all that its process ever says."""
+    if record.logger == "argparse":
+        return "usage"
     if record.level not in ("INFO", "") or record.logger.startswith("lmcache"):
         return None
     return next((kind for pattern, kind in _STARTS if pattern.match(record.text)), None)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Container, Iterator
+from typing import Any
 
 from lmdiag.model import Line, Origin, Record, Traceback
+from lmdiag.parse.chatter import CHATTER, CHATTER_LINE, Runs
 from lmdiag.parse.lmcache import LMCacheRecords
 from lmdiag.parse.logical import Logical, LogicalLines
 from lmdiag.parse.messages import continues_message, is_junk
 from lmdiag.parse.prefixes import Prefixed, RecordKey
+from lmdiag.parse.progress import Progress
 from lmdiag.parse.tracebacks import CERTAIN, TracebackReader, opens
 
 Event = Record | Traceback
@@ -25,19 +28,6 @@ NOTABLE = re.compile(
     r"version v?\d|args: |Initializing a|tartup complete|hut(?:ting)? ?down|platform |Resolved architecture|"
     r"model   \S|Starting vLLM|hybrid kv cache|SIGINT|SIGTERM|Available KV cache|(?:died|exited) unexpectedly|degraded mode|"
     r"fatal signal|Failed core proc|See stack trace|See root cause"
-)
-_CHATTER = (
-    "Engine 0",
-    "Avg prompt throughput",
-    "Received request",
-    "Added request",
-    "Finished request",
-    "Aborted ",
-    "Request ",
-)
-_CHATTER_LINE = re.compile(
-    r"(\((?:[\w:./-]+ )?pid=\d+\) )?INFO"
-    rf"(?:: {{1,5}}\d| \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+:\d+\] (?:{'|'.join(_CHATTER)}))"
 )
 CRASH = re.compile(
     r"!+ Segfault encountered|Segmentation fault|Fatal Python error: |terminate called after throwing|\*\*\* SIG[A-Z]+ received|"
@@ -115,8 +105,21 @@ class Assembler:
         self._lmcache = LMCacheRecords()
         self._groups: OrderedDict[tuple[str, bool], _Group] = OrderedDict()
         self._last_said: dict[str, str] = {}
+        self._progress = Progress()
+        self._stopped = self._progress.stopped
+        self._runs = Runs()
+        self.accepted = 0
+        """Lines that were more than chatter: when it has not grown, the end would show what it showed before."""
         self.records = 0
         self.tracebacks = 0
+
+    def attach(self, heads: Container[str]) -> None:
+        """Look for these heads from now on."""
+        self._heads = heads
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle keeps: the heads belong to the cards, and `attach` gives them back."""
+        return {name: value for name, value in vars(self).items() if name != "_heads"}
 
     def skips(self, line: Line) -> bool:
         """Say whether a line is chatter of a serving server that cannot change anything; it need then not be fed.
@@ -124,16 +127,28 @@ class Assembler:
         Nine of ten lines of a healthy log are such. The answer is exact: feeding the line would do nothing.
         """
         text = line.text
-        hit = _CHATTER_LINE.match(text)
+        hit = CHATTER_LINE.match(text)
         if hit is None or "\r" in text:
             return False
         chain, end = hit.group(1) or "", hit.end()
         if text.find(".py:", end) >= 0 or text.find("pid=", end) >= 0:
             return False
+        if self._stopped and "INFO: " not in text[:end]:
+            return False
         group = self._groups.get((chain, True))
         if group is not None and (group.reader is not None or group.lines):
             return False
         return self._lmcache.ignores(chain) and self._lines.ignores(text)
+
+    def run_end(self, data: bytes, start: int) -> int:
+        """Return the end of a run of whole lines from `start` that `skips` would all skip; `start` if there is none."""
+        if self._stopped or not self._lines.is_idle:
+            return start
+        chains = {chain for chain in self._lmcache.ignored() if chain[:1] in ("", "(")}
+        for (chain, of_records), group in self._groups.items():
+            if of_records and (group.reader is not None or group.lines):
+                chains.discard(chain)
+        return self._runs.end(data, start, frozenset(chains), self._lines.width)
 
     def feed(self, line: Line) -> Iterator[Event]:
         """Take one line; yield what it finished."""
@@ -157,9 +172,11 @@ class Assembler:
     def _assign(self, logical: Logical) -> Iterator[Event]:
         stream, prefixed, line, ends_record = logical
         chain, key = stream + prefixed.chain, prefixed.record
-        if key is not None and key.level in _QUIET and not self._is_notable(prefixed.text):
-            yield from self._quiet(chain, key)
-            return
+        if key is not None and key.level in _QUIET:
+            sign = self._progress.wants(stream, key.file, prefixed.text, prefixed.process)
+            if self._in_traceback(chain) if sign else not self._is_notable(prefixed.text):
+                yield from self._quiet(chain, key)
+                return
         where = (chain, key is not None)
         group = self._groups.get(where)
         if key is None and is_junk(prefixed.text):
@@ -171,6 +188,7 @@ class Assembler:
             group = self._groups[where] = _Group(chain, _service(stream))
         else:
             self._groups.move_to_end(where)
+        self.accepted += 1
         yield from self._feed(group, prefixed, line)
         if ends_record:
             yield from self._finish(group)
@@ -178,9 +196,14 @@ class Assembler:
 
     def _is_notable(self, text: str) -> bool:
         """Say whether a quiet record may matter. What a serving server says all the time is ruled out first."""
-        if text[:1].isdigit() or text.startswith(_CHATTER):
+        if text[:1].isdigit() or text.startswith(CHATTER):
             return False
         return text[:HEAD_LENGTH] in self._heads or NOTABLE.search(text, 0, _NOTABLE_WIDTH) is not None
+
+    def _in_traceback(self, chain: str) -> bool:
+        """Say whether a traceback is open that a sign of progress would cut off."""
+        group = self._groups.get((chain, True))
+        return group is not None and group.reader is not None and not group.reader.has_exception
 
     def _quiet(self, chain: str, key: RecordKey) -> Iterator[Event]:
         """A record that cannot matter in itself still ends the one before it."""

@@ -14,9 +14,10 @@ _TEXT_KEYS = ("log", "MESSAGE", "message", "msg", "line", "text", "event")
 _LEVEL_KEYS = ("levelname", "level", "severity", "lvl")
 _TRACE_KEYS = ("exc_info", "exc_text", "stack_trace", "exception", "traceback")
 _TIME_KEYS = ("asctime", "timestamp", "time", "ts", "@timestamp")
-_STREAM_KEYS = ("_SYSTEMD_UNIT", "_PID", "kubernetes", "container_name", "pod")
+_STREAM_KEYS = ("_SYSTEMD_UNIT", "_PID", "CONTAINER_NAME", "kubernetes", "container_name", "pod")
 _LEVELS = {"WARN": "WARNING", "FATAL": "CRITICAL", "ERR": "ERROR", "TRACE": "DEBUG", "NOTICE": "INFO"}
 _MAX_JSON = 1 << 20
+_SURROGATE = "\\ud"
 
 
 class JsonLine(NamedTuple):
@@ -36,6 +37,8 @@ def read_json(text: str) -> JsonLine | None:
 
     try:
         found: Any = json.loads(text)
+        if _SURROGATE in text.lower():  # half a pair is no text: nothing that is written later could hold it
+            found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict):

@@ -30,6 +30,10 @@ class LMCacheRecords:
         """Say whether a record of another logger in this chain would change nothing."""
         return self._held is None and chain not in self._open and (not chain or chain in self._known)
 
+    def ignored(self) -> set[str]:
+        """Return the chains for which `ignores` is true."""
+        return set() if self._held is not None else {"", *self._known} - self._open.keys()
+
     def feed(self, logical: Logical) -> Iterator[Logical]:
         """Take one line; yield it, and what waited for it, with its record."""
         key, text = logical.prefixed.record, logical.prefixed.text

@@ -43,6 +43,16 @@ class LogicalLines:
         """Say whether a line without containers, in one piece, would change nothing here."""
         return not self._cut and self._rejoiner.ignores(text)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits for its rest."""
+        return not self._cut and self._rejoiner.is_idle
+
+    @property
+    def width(self) -> int:
+        """How long a line without containers may be, in characters, that `ignores` still ignores."""
+        return self._rejoiner.width
+
     def feed(self, line: Line) -> Iterator[Logical]:
         """Take one physical line; yield what is whole now."""
         yield from self._raw("", line.text, line, 0)

@@ -32,6 +32,16 @@ class Rejoiner:
         """Say whether feeding a whole line would change nothing."""
         return self._held is None and len(text) <= self._width
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no line is held back."""
+        return self._held is None
+
+    @property
+    def width(self) -> int:
+        """The longest line so far, in characters."""
+        return self._width
+
     def feed(self, stream: str, text: str, line: Line) -> Iterator[Entry]:
         """Take one line without its containers; yield what is whole now."""
         length = len(text)

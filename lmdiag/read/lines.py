@@ -20,55 +20,50 @@ _WHOLE = repeat(False)  # noqa: FBT003 (the `truncated` of lines that are not)
 _new_line: Callable[[Iterable[object]], Line] = partial(tuple.__new__, Line)
 
 
-class LineReader:
-    """The lines of one input, once.
+class Splitter:
+    """Blocks of bytes to lines, for one source. It can be pickled between two blocks.
 
     Lines end at a newline byte; carriage returns at their end and all NUL bytes are not part of the text. Invalid
     UTF-8 becomes U+FFFD. A line of more than `limit` bytes (NULs at its start, which a log rotated by copytruncate
-    has, do not count) is cut there and marked as truncated. Offsets count in the bytes that `raw` delivers.
-    Iteration raises the InputError of `raw` after all lines before it, the unfinished last one included.
-    `on_bytes` is called after each block with `raw.position`.
+    has, do not count) is cut there and marked as truncated. Offsets count in the bytes that were fed.
     """
 
-    def __init__(
-        self,
-        source: str,
-        raw: RawReader,
-        *,
-        limit: int = 1 << 20,
-        block: int = 1 << 18,
-        on_bytes: Callable[[int], None] | None = None,
-    ) -> None:
-        self.lines = 0
-        """The counters are ahead of the iteration by at most one block."""
+    def __init__(self, source: str, *, limit: int = 1 << 20, lines: int = 0) -> None:
+        """`lines`: how many lines stand before the first block, so that the next one has the number after them."""
+        self.lines = lines
         self.bytes = 0
         self.undecodable_lines = 0
         self.truncated_lines = 0
         self._source = source
-        self._raw = raw
         self._limit = limit
-        self._block = block
-        self._on_bytes = on_bytes
         self._offset = 0  # of the next line's start
         self._held = bytearray()  # the unfinished line: without NULs at its start, at most limit + 1 bytes
         self._size = 0  # how long the unfinished line really is
 
-    def __iter__(self) -> Iterator[Line]:
-        return chain.from_iterable(self._batches())
+    def feed(self, data: bytes) -> Iterator[Line]:
+        """Return the lines that end in this block; the rest is held for the next one."""
+        self.bytes += len(data)
+        return chain.from_iterable(self._split(data))
 
-    def _batches(self) -> Iterator[Iterable[Line]]:
-        buffer = bytearray(self._block)
-        view = memoryview(buffer)
-        try:
-            while size := self._raw.readinto(view):
-                self.bytes += size
-                if self._on_bytes is not None:
-                    self._on_bytes(self._raw.position)
-                yield from self._split(bytes(view[:size]))
-        except InputError:
-            yield self._finish()
-            raise
-        yield self._finish()
+    @property
+    def holds(self) -> bool:
+        """Whether the last block ended within a line."""
+        return self._size > 0
+
+    def skip(self, body: bytes) -> None:
+        """Count whole lines that nobody wants to see; no line may be held."""
+        self.bytes += len(body)
+        self._offset += len(body)
+        self.lines += body.count(b"\n")
+
+    def finish(self) -> tuple[Line, ...]:
+        """Release the held line, if there is one."""
+        if not self._size:
+            return ()
+        line = self._single(bytes(self._held), self._size)
+        self._held.clear()
+        self._size = 0
+        return (line,)
 
     def _split(self, data: bytes) -> Iterator[Iterable[Line]]:
         """Yield the lines that end in this block: the one begun before, then all others at once; the rest is held."""
@@ -77,7 +72,7 @@ class LineReader:
         if end >= 0 and self._size:
             start = data.find(b"\n") + 1
             self._hold(data[: start - 1])
-            yield self._finish()
+            yield self.finish()
         if start <= end:
             yield self._body(data[start:end])
         self._hold(data[end + 1 :])
@@ -87,15 +82,6 @@ class LineReader:
         if not self._held:
             part = part.lstrip(b"\0")
         self._held += part[: self._limit + 1 - len(self._held)]
-
-    def _finish(self) -> tuple[Line, ...]:
-        """Release the held line, if there is one."""
-        if not self._size:
-            return ()
-        line = self._single(bytes(self._held), self._size)
-        self._held.clear()
-        self._size = 0
-        return (line,)
 
     def _body(self, body: bytes) -> Iterable[Line]:
         """Complete lines, the last one without its newline: whole blocks are decoded and split, not single lines."""
@@ -128,6 +114,49 @@ class LineReader:
         line = Line(self._source, self.lines, self._offset, text.replace("\0", "").rstrip("\r"), cut)
         self._offset += size + 1
         return line
+
+
+class LineReader:
+    """The lines of one input, once, as `Splitter` makes them.
+
+    Iteration raises the InputError of `raw` after all lines before it, the unfinished last one included.
+    `on_bytes` is called after each block with `raw.position`. The counters are ahead of the iteration by at most one
+    block.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        raw: RawReader,
+        *,
+        limit: int = 1 << 20,
+        block: int = 1 << 18,
+        on_bytes: Callable[[int], None] | None = None,
+    ) -> None:
+        self.splitter = Splitter(source, limit=limit)
+        self._raw = raw
+        self._block = block
+        self._on_bytes = on_bytes
+
+    def __iter__(self) -> Iterator[Line]:
+        return chain.from_iterable(self._batches())
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the input as it is read; whoever takes it this way feeds the splitter."""
+        buffer = bytearray(self._block)
+        view = memoryview(buffer)
+        while size := self._raw.readinto(view):
+            if self._on_bytes is not None:
+                self._on_bytes(self._raw.position)
+            yield bytes(view[:size])
+
+    def _batches(self) -> Iterator[Iterable[Line]]:
+        try:
+            yield from map(self.splitter.feed, self.blocks())
+        except InputError:
+            yield self.splitter.finish()
+            raise
+        yield self.splitter.finish()
 
 
 def _undecodable(text: str, source: bytes) -> bool:

@@ -47,6 +47,7 @@ def incident_object(incident: Incident) -> dict[str, object]:
         "earlier": [earlier._asdict() for earlier in incident.earlier],
         "reason": incident.reason,
         "clues": [{**clue._asdict(), "fields": dict(clue.fields)} for clue in incident.clues],
+        "loop": incident.loop._asdict() if incident.loop else None,
     }
 
 

@@ -41,6 +41,10 @@ def json_schema() -> Schema:
             "earlier": _closed(
                 {"type": _MAYBE, "message": _STRING, "card": _MAYBE, "source": _STRING, "line": _LINE},
             ),
+            "loop": _described(
+                _closed({"times": _COUNT, "seconds": {"type": "number", "minimum": 0}}),
+                "A crash loop, as the daemon saw it: so many failures of the same cause within so many seconds.",
+            ),
             "skipped": _closed({"path": _STRING, "reason": _STRING}),
         },
     }
@@ -78,6 +82,7 @@ def _incident() -> Schema:
             "earlier": _array({"$ref": "#/$defs/earlier"}),
             "reason": _described(_MAYBE, "Which of several causes of this message it was, as far as the log tells."),
             "clues": _described(_array({"$ref": "#/$defs/clue"}), "Redacted lines that told it."),
+            "loop": {"oneOf": [{"$ref": "#/$defs/loop"}, {"type": "null"}]},
         }
     )
     no_root = {"properties": {"root": {"type": "null"}}}

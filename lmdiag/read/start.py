@@ -1,0 +1,131 @@
+"""Where to begin in a log that is read for the first time: what happened before this life of the server is history."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+_BLOCK = 1 << 20
+_SEARCHED = 1 << 30
+"""Bytes that are searched backwards for a start, and up to which lines are counted."""
+_CONTEXT = 64 << 20
+_GROUP = 200
+"""Lines between two marks of the same start, at most."""
+_BANNER_LINES = 5
+
+_ART = rb"(?:[ \t]|\\n|\\u25[0-9a-f]{2}|\xe2\x96[\x80-\x9f])*"
+# The shapes of lmdiag.diagnose.lives, as they stand in raw lines: behind vLLM's own `[file.py:1] ` (coloured or not), as
+# the text of a JSON record, or at the start of a line. A client's text can hold one only by quoting a log line whole.
+_MARK = re.compile(
+    rb"(?:\.py:\d+\](?:\\u001b|\x1b)?(?:\[0m)? |\"(?:message|msg|log)\": ?\"|^(?:\(\w+ pid=\d+\) )?)"
+    rb"(?:vLLM API server version \S|vLLM server version \S+, serving model|" + _ART + rb"version \d+\.\d|"
+    rb"non-default args: \{|args: Namespace\()"
+    rb"|(?:^|[\s\"])\$ (?:[^\s]{1,200} ){0,40}vllm serve ",
+    re.MULTILINE,
+)
+_NEEDLES = (b"non-default args: {", b"args: Namespace(", b"vllm serve ", b"version ")
+"""Each mark has one of them; looking for these first is ten times as fast."""
+_BANNER = re.compile(rb"\.py:\d+\]\S* ?" + _ART + rb"(?:\"[^\n]*)?$")
+_BREAK = re.compile(rb"Application startup complete|(?:^|[ m])ERROR(?:[ \x1b]|$)|\"level\": ?\"ERROR\"")
+
+
+def start_offset(path: str, where: str, boot_time: float | None = None) -> tuple[int, int]:
+    r"""Return the byte to begin at, the first of a line, and how many lines stand before it (0 beyond 1 GiB).
+
+    `where`: "start" of the file, its "end", the last server "life" in it (64 MiB back, if none begins in the last
+    GiB), or "boot": its end if it was last written to before `boot_time` (unix seconds), else as "life".
+    A file that cannot be read begins at its start: who follows it will say why.
+    """
+    if where == "start":
+        return 0, 0
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return 0, 0
+    try:
+        status = os.fstat(fd)
+        old = where == "boot" and boot_time is not None and status.st_mtime < boot_time
+        offset = _line_start(fd, status.st_size) if where == "end" or old else _life(fd, status.st_size)
+        return offset, _count_lines(fd, offset)
+    except OSError:
+        return 0, 0
+    finally:
+        os.close(fd)
+
+
+def _life(fd: int, size: int) -> int:
+    """Find the first line of the last server life."""
+    last = _last_mark(fd, size)
+    if last is None:
+        return _line_start(fd, size - _CONTEXT) if size > _CONTEXT else 0
+    return _banner_start(fd, _group_start(fd, last))
+
+
+def _last_mark(fd: int, size: int) -> int | None:
+    for start, block in _blocks_back(fd, size, _SEARCHED):
+        if any(needle in block for needle in _NEEDLES):
+            at = None
+            for found in _MARK.finditer(block):
+                at = found.end()
+            if at is not None:
+                return start + block.rfind(b"\n", 0, at) + 1
+    return None
+
+
+def _group_start(fd: int, mark: int) -> int:
+    """Go back over the marks of the same start: its shell line, its banner, its arguments."""
+    first, between = mark, 0
+    for offset, line in _lines_back(fd, mark):
+        between += 1
+        if between > _GROUP or _BREAK.search(line):
+            break
+        if _MARK.search(line):
+            first, between = offset, 0
+    return first
+
+
+def _banner_start(fd: int, mark: int) -> int:
+    """Go back over the lines of the banner that stand before the one with the version."""
+    first = mark
+    for number, (offset, line) in enumerate(_lines_back(fd, mark)):
+        if number == _BANNER_LINES or not _BANNER.search(line):
+            break
+        first = offset
+    return first
+
+
+def _lines_back(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines before an offset with the offset of each, the last one first, as far as a group can reach."""
+    for start, block in _blocks_back(fd, end, _SEARCHED):
+        lines = block.removesuffix(b"\n").split(b"\n")
+        offset = start + len(block.removesuffix(b"\n")) + 1
+        for line in reversed(lines):
+            offset -= len(line) + 1
+            yield offset, line
+
+
+def _blocks_back(fd: int, end: int, limit: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, bytes) of whole lines before an offset, the last block first; longer lines come in pieces."""
+    lowest = max(0, end - limit)
+    while end > lowest:
+        start = max(lowest, end - _BLOCK)
+        block = os.pread(fd, end - start, start)
+        if not block:
+            return
+        cut = block.find(b"\n", 0, -1) + 1 if start else 0
+        yield start + cut, block[cut:]
+        end = start + cut
+
+
+def _line_start(fd: int, offset: int) -> int:
+    """Return where the line begins that an offset is in; the offset, if that is more than 1 MiB before."""
+    start = max(0, offset - _BLOCK)
+    newline = os.pread(fd, offset - start, start).rfind(b"\n")
+    return start + newline + 1 if newline >= 0 or not start else offset
+
+
+def _count_lines(fd: int, end: int) -> int:
+    if end > _SEARCHED:
+        return 0
+    return sum(os.pread(fd, min(_BLOCK, end - offset), offset).count(b"\n") for offset in range(0, end, _BLOCK))

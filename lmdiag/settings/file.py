@@ -1,0 +1,174 @@
+"""Flags over environment over file over defaults: the settings that hold, and where each of them comes from."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any, NamedTuple
+
+from lmdiag.config import WatchConfig
+from lmdiag.errors import ConfigError
+from lmdiag.settings.amounts import WrongValueError
+from lmdiag.settings.table import BY_KEY, IN_FILE, SETTINGS, Setting
+from lmdiag.settings.values import ListOf, did_you_mean
+
+
+class Origin(NamedTuple):
+    """Where a value comes from."""
+
+    kind: str
+    """default, file, environment or flag."""
+    place: str = ""
+    """The file's path, the variable's name, the flag; "" for what is built in."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.place}".strip()
+
+
+class Loaded(NamedTuple):
+    """The configuration, and how it came about."""
+
+    config: WatchConfig
+    origins: Mapping[str, Origin]
+    """Of each setting, by its key."""
+    file: str | None
+    """The file that was read; None: there is none."""
+
+
+class _Given(NamedTuple):
+    """A value as somebody wrote it."""
+
+    setting: Setting
+    raw: object
+    origin: Origin
+    where: str
+    """How a person finds the place: FILE:LINE: KEY, the variable's name, the flag."""
+
+
+def load(flags: Mapping[str, object], environment: Mapping[str, str], file: str | None = None) -> Loaded:
+    """Read everything; `flags` holds what was given, by key, as text, lists of texts, or truth values.
+
+    `file` is the argument of --config. Raises ConfigError with all problems there are.
+    """
+    problems: list[str] = []
+    path, text = _read_first(file, environment, problems)
+    given = chain(_from_file(path, text, problems), _from_environment(environment), _from_flags(flags))
+    values = {setting.key: setting.default for setting in SETTINGS}
+    origins = {setting.key: Origin("default") for setting in SETTINGS}
+    values["state"], origins["state"] = _default_state(environment)
+    for setting, raw, origin, where in given:  # the strongest comes last
+        try:
+            values[setting.key], origins[setting.key] = setting.kind.parse(raw), origin
+        except WrongValueError as error:
+            problems.append(f"{where}: {error}")
+    if problems:
+        raise ConfigError(tuple(problems))
+    return Loaded(WatchConfig(**{BY_KEY[key].field: value for key, value in values.items()}), origins, path)
+
+
+def search_path(environment: Mapping[str, str]) -> Iterator[str]:
+    """Name the places of the file if nobody names one, the first that exists wins."""
+    for directory in environment.get("CONFIGURATION_DIRECTORY", "").split(":"):  # systemd.exec(5): may be several
+        if directory:
+            yield os.path.join(directory, "config.toml")
+    yield "lmdiag.toml"
+    home = environment.get("XDG_CONFIG_HOME") or _home(environment, ".config")
+    yield os.path.join(home, "lmdiag", "config.toml")
+    yield "/etc/lmdiag/config.toml"
+
+
+def _default_state(environment: Mapping[str, str]) -> tuple[str, Origin]:
+    if given := environment.get("STATE_DIRECTORY", "").split(":")[0]:
+        return given, Origin("environment", "STATE_DIRECTORY")
+    if os.geteuid() == 0:
+        return BY_KEY["state"].default, Origin("default")
+    home = environment.get("XDG_STATE_HOME") or _home(environment, ".local/state")
+    return os.path.join(home, "lmdiag"), Origin("default")
+
+
+def _home(environment: Mapping[str, str], below: str) -> str:
+    return os.path.join(environment.get("HOME") or os.path.expanduser("~"), below)
+
+
+def _read_first(file: str | None, environment: Mapping[str, str], problems: list[str]) -> tuple[str | None, str]:
+    """Find the file and read it; a file that is named must exist."""
+    named = file if file is not None else environment.get("LMDIAG_CONFIG") or None
+    for path in search_path(environment) if named is None else (named,):
+        try:
+            with open(path, "rb") as stream:
+                return path, stream.read().decode("utf-8-sig")
+        except (FileNotFoundError, NotADirectoryError):
+            if named is not None:
+                how = "--config" if file is not None else "LMDIAG_CONFIG"
+                problems.append(f"{path}: {how} names a file that does not exist; correct it, or leave it out")
+        except UnicodeDecodeError as error:
+            problems.append(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8")
+            return path, ""
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            reason = getattr(error, "strerror", None) or error
+            problems.append(f"{path}: cannot be read: {reason}; name another file with --config (/dev/null: none)")
+            return path, ""
+    return None, ""
+
+
+def _from_file(path: str | None, text: str, problems: list[str]) -> Iterator[_Given]:
+    if path is None:
+        return
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also an integer of more than 4300 digits
+        line = re.search(r" \(at line (\d+), column \d+\)", str(error))
+        where = f"{path}:{line[1]}" if line else path
+        what = (
+            "it is nested too deeply"
+            if isinstance(error, RecursionError)
+            else str(error).replace(line[0] if line else "", "")
+        )
+        problems.append(f'{where}: this is no TOML: {what}; a setting is written as: settle = "1s"')
+        return
+    for key, raw in table.items():
+        where = f"{path}{_line_of(key, text)}: {key}"
+        if key in IN_FILE:
+            yield _Given(IN_FILE[key], raw, Origin("file", path), where)
+        else:
+            problems.append(f"{where}: {_refusal(key, raw)}")
+
+
+def _refusal(key: str, raw: object) -> str:
+    if key in BY_KEY:
+        return f"cannot be set in the file; use the flag {BY_KEY[key].flag}"
+    if isinstance(raw, dict):
+        return "a section is not known here; write its settings at the top of the file, without sections"
+    near = did_you_mean(key, IN_FILE)
+    return "is not a setting" + (near or "; remove it, or see what there is with: lmdiag config show")
+
+
+def _line_of(key: str, text: str) -> str:
+    """Write ":LINE" for a key at the top; tomllib does not tell, so it is looked for as it is usually written."""
+    hit = re.search(rf"""^[ \t]*\[*[ \t]*["']?{re.escape(key)}["']?[ \t]*[=.\]]""", text, re.MULTILINE)
+    return f":{text.count(chr(10), 0, hit.start()) + 1}" if hit else ""
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[_Given]:
+    """Read LMDIAG_NAME for each setting. An empty one counts as not set, save where empty means off."""
+    for setting in IN_FILE.values():
+        raw = environment.get(setting.environment)
+        if raw or (raw == "" and setting.key == "listen"):
+            value = setting.kind.split(raw) if isinstance(setting.kind, ListOf) else raw
+            yield _Given(setting, value, Origin("environment", setting.environment), setting.environment)
+
+
+def _from_flags(flags: Mapping[str, object]) -> Iterator[_Given]:
+    for key, raw in flags.items():
+        setting = BY_KEY[key]
+        yield _Given(setting, _parted(setting, raw), Origin("flag", setting.flag), setting.flag)
+
+
+def _parted(setting: Setting, raw: Any) -> object:
+    """A list's flag may be given several times; between commas stand several values, save of paths."""
+    if isinstance(setting.kind, ListOf) and setting.kind.separator == ",":
+        return [part for text in raw for part in setting.kind.split(text)]
+    return raw

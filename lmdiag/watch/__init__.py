@@ -1,0 +1,1 @@
+"""The daemon: reads logs for ever, follows incidents over time, and shows what it does."""

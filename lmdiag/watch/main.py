@@ -1,0 +1,168 @@
+"""`lmdiag watch`: opens what the daemon needs, drives it, and closes it; the only place with signals and threads."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import FrameType
+from typing import TextIO
+
+from lmdiag.config import WatchConfig
+from lmdiag.errors import LmdiagError
+from lmdiag.match.library import open_library
+from lmdiag.read.wake import REST, Waker, open_waker
+from lmdiag.watch.board import Board
+from lmdiag.watch.counters import Counters
+from lmdiag.watch.daemon import Daemon
+from lmdiag.watch.notify import Notifier, goes_to_journal
+from lmdiag.watch.outlets import Outlet
+from lmdiag.watch.sources import Streams
+from lmdiag.watch.store import Store
+from lmdiag.watch.tracker import Schedule, Tracker
+
+BUSY_REST = 0.02
+"""Seconds between two reads of logs that are written fast: each wake-up costs as much as many lines."""
+
+
+def watch(config: WatchConfig, reload: Callable[[], WatchConfig], out: TextIO, err: TextIO) -> int:
+    """Watch until a signal says to stop, or all sources have ended. `reload` reads the configuration again (SIGHUP).
+
+    Returns the exit code: 0. Raises LmdiagError where it cannot start, and OSError where reports cannot be written.
+    """
+    with ExitStack() as stack:
+        return _Loop(config, reload, out, err, stack).run()
+
+
+def schedule(config: WatchConfig) -> Schedule:
+    """Return when incidents are reported again and when they are over."""
+    return Schedule(config.remind, config.quiet, config.quiet_down, config.severity)
+
+
+class _Loop:
+    """The process around a Daemon."""
+
+    def __init__(
+        self,
+        config: WatchConfig,
+        reload: Callable[[], WatchConfig],
+        out: TextIO,
+        err: TextIO,
+        stack: ExitStack,
+    ) -> None:
+        self._config = config
+        self._reload = reload
+        self._err = err
+        self._stopping = False
+        self._reloading = False
+        self._notifier = Notifier(os.environ, os.getpid())
+        library = open_library(config.rules, config.disabled)
+        counters = Counters()
+        store = Store(config.state)
+        stack.callback(store.close)
+        self._waker: Waker = open_waker(poll=config.poll == "always")
+        stack.callback(self._waker.close)
+        streams = Streams(config, library, store.sources(), self._waker, own=_own_files(out, err))
+        stack.callback(streams.close)
+        journal = goes_to_journal(1, os.environ)
+        outlet = Outlet(
+            out, library.card, format=config.format, color=config.color, width=config.width, journal=journal
+        )
+        tracker = Tracker(schedule(config), store.incidents())
+        self._daemon = Daemon(config, library, streams, tracker, store, outlet, counters, err)
+        self._board = Board(self._daemon, config, out, time.time(), stack)
+        for problem in (store.problem, *map(str, library.problems)):
+            if problem:
+                self._daemon.say(problem)
+
+    def run(self) -> int:
+        """Go round until it is time to stop."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        now = time.time()
+        self._daemon.streams.discover(now)
+        self._notifier.ready()
+        try:
+            while not self._stopping and self._round():
+                pass
+        finally:
+            self._notifier.stopping()
+            self._daemon.finish(time.time())
+        return 0
+
+    def _round(self) -> bool:
+        """Wait for something to do, and do it; return whether there is more to come."""
+        daemon, streams = self._daemon, self._daemon.streams
+        if self._reloading:
+            self._take_configuration()
+        now = time.time()
+        began = time.process_time()
+        streams.discover(now)
+        self._say_problems()
+        more = daemon.step(now, streams.awake(now))
+        self._board.update(now)
+        self._notifier.alive(now)
+        if not more and (streams.ended or (self._config.once and streams.idle)):
+            return False
+        pause = (time.process_time() - began) * (1 / self._config.max_cpu - 1)
+        rest = 0.0 if more else min(daemon.wait(now), streams.wait(now), self._notifier.wait(now))
+        if pause > 0.0005:
+            time.sleep(min(pause, 0.5))  # leaves the cores to vLLM; a flood is then read in larger pieces
+        if rest > pause:
+            self._waker.rest = BUSY_REST if daemon.busy else REST
+            streams.woken(self._waker.wait(rest - pause, streams.filenos()), self._waker.dirty())
+            daemon.counters.add_wakeup()
+        return True
+
+    def _say_problems(self) -> None:
+        """Tell once what cannot be listened to or looked at."""
+        for problem in (*self._waker.problems, *self._daemon.streams.problems):
+            self._daemon.say(problem)
+        self._waker.problems.clear()
+
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            self._reloading = True
+        elif self._stopping and number == signal.SIGINT:
+            raise KeyboardInterrupt  # a second Ctrl-C does not wait
+        else:
+            self._stopping = True
+        self._waker.wake()
+
+    def _take_configuration(self) -> None:
+        """Read configuration and cards again; what is wrong with them leaves the last good ones in place."""
+        self._reloading = False
+        self._notifier.reloading(time.monotonic_ns())
+        try:
+            config = self._reload()
+            library = open_library(config.rules, config.disabled)
+            for problem in library.problems:
+                self._daemon.say(str(problem))
+            self._daemon.reload(config, library)
+            self._daemon.tracker.schedule = schedule(config)
+            self._daemon.streams.reload(config, library)
+            self._config = config
+            self._board.config_problem = ""
+            print("lmdiag: configuration and cards were read again", file=self._err, flush=True)
+        except LmdiagError as error:
+            self._board.config_problem = str(error)
+            self._daemon.say(f"{error}; the last good configuration stays in use")
+        self._notifier.ready()
+
+
+def _own_files(*streams: TextIO) -> frozenset[tuple[int, int]]:
+    """Return (device, inode) of what the daemon writes to: it must not read itself."""
+    found = set()
+    for stream in (*streams, sys.__stdout__, sys.__stderr__):
+        try:
+            status = os.fstat(stream.fileno()) if stream else None
+        except (OSError, ValueError):
+            continue
+        if status:
+            found.add((status.st_dev, status.st_ino))
+    return frozenset(found)
+
+

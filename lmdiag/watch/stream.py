@@ -1,0 +1,127 @@
+"""One source's way through the pipeline, from bytes to findings, and its state between two reads."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from lmdiag.blocks import feed_block, finish
+from lmdiag.diagnose.diagnoser import Finding
+from lmdiag.model import Incident
+from lmdiag.pipeline import Pipeline
+from lmdiag.read.lines import Splitter
+from lmdiag.watch import frozen
+
+if TYPE_CHECKING:
+    from lmdiag.diagnose.cards import Cards
+    from lmdiag.read.source import Source
+
+MAX_LIVES = 8
+"""Lives of a server that are kept whole; of those before only the numbers are."""
+MAX_LINE = 1 << 18
+"""Bytes of a line; a hundred sources may each hold an unfinished one."""
+_MAX_FILES = 8
+
+
+class _State(NamedTuple):
+    splitter: Splitter
+    pipeline: Pipeline
+    starts: list[int]
+    """The first line of each file that stood in the source's place, the newest last; lines are counted through."""
+    seen: int
+    generation: int
+
+
+class Stream:
+    """A source that is followed."""
+
+    def __init__(self, source: Source, cards: Cards, *, saved: bytes = b"", lines_before: int = 0, rebase: bool = False) -> None:
+        """`saved`: what `save` returned; the source must stand where it stood then.
+
+        `rebase`: the state of an earlier run could not be used, and what it had told must not be told again.
+        """
+        self.source = source
+        self.kind = type(source).__name__.removesuffix("Source").lower()
+        """file, journal or pipe."""
+        state = frozen.load(saved) if saved else None
+        self.fresh = not isinstance(state, _State)
+        """There was no state, or none that can be used: what is open now in the log is not known."""
+        if not isinstance(state, _State):
+            splitter = Splitter(source.name, limit=MAX_LINE, lines=lines_before)
+            pipeline = Pipeline(source.name, cards, max_lives=MAX_LIVES)
+            state = _State(splitter, pipeline, [1], pipeline.progress, source.generation)
+        self._splitter, self._pipeline, self._starts, self._seen, self._generation = state
+        self.attach(cards)
+        self.changed_at: float | None = None
+        """When something came that may have changed the findings, and has not been looked at."""
+        self.rebase = rebase
+        self.since = 0.0
+        """When it was added, in unix seconds."""
+        self.moved = False
+        """Whether something came since the last look that may have changed the findings."""
+        self.fed_at = 0.0
+
+    def attach(self, cards: Cards) -> None:
+        """Work with these cards from now on."""
+        self._cards = cards
+        self._pipeline.attach(cards)
+
+    @property
+    def lines(self) -> int:
+        """Lines so far, those before the start included."""
+        return self._splitter.lines
+
+    @property
+    def records(self) -> tuple[int, int]:
+        """How many records and tracebacks were read."""
+        return self._pipeline.records, self._pipeline.tracebacks
+
+    def feed(self, data: bytes, now: float) -> None:
+        """Take the next bytes of the source."""
+        if self.source.generation != self._generation:
+            self._generation = self.source.generation
+            self._starts = [*self._starts, self._splitter.lines + 1][-_MAX_FILES:]
+        feed_block(self._splitter, self._pipeline, data)
+        if self._pipeline.progress != self._seen:
+            self._seen = self._pipeline.progress
+            self.moved = True
+            self.fed_at = now
+            self.changed_at = now if self.changed_at is None else self.changed_at
+
+    def skip(self, body: bytes) -> None:
+        """Count whole lines that are left out; the last byte that was fed must have ended a line."""
+        self._splitter.skip(body)
+
+    def findings(self, *, settled: bool = True) -> list[Finding]:
+        """Return what a scan that ended here would find. The lines of incidents are those of their own file.
+
+        Unless it has `settled`, the stream is to be looked at once more.
+        """
+        self.moved = False
+        self.changed_at = None if settled else self.changed_at
+        copy = frozen.load(frozen.dump((self._splitter, self._pipeline)))
+        assert copy is not None
+        splitter, pipeline = copy
+        pipeline.attach(self._cards)
+        finish(splitter, pipeline)
+        return [finding._replace(build=_Placed(finding, self._starts)) for finding in pipeline.findings()]
+
+    def save(self) -> bytes:
+        """Return the state; with the source's position of the same moment it goes on without a gap."""
+        return frozen.dump(_State(self._splitter, self._pipeline, self._starts, self._seen, self._generation))
+
+
+class _Placed:
+    """Builds an incident whose lines are those of the file in which it stands."""
+
+    def __init__(self, finding: Finding, starts: list[int]) -> None:
+        self._build, self._starts = finding.build, starts
+
+    def __call__(self) -> Incident:
+        incident = self._build()
+        first, last = self._own(incident.first_line), self._own(incident.last_line)
+        return incident._replace(first_line=first, last_line=last if last >= first else first)
+
+    def _own(self, line: int) -> int:
+        start = self._starts[max(0, bisect_right(self._starts, line) - 1)]
+        return max(1, line - start + 1)

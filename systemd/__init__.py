@@ -1,0 +1,1 @@
+"""The unit, its drop-ins and the example configuration. The directory is a package so that a wheel carries it."""

@@ -1,0 +1,66 @@
+"""A saved state comes back as it was, and can do no harm."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+from helpers import NoCards
+
+from lmdiag.pipeline import Pipeline
+from lmdiag.read.lines import Splitter
+from lmdiag.watch import frozen
+
+LOG = (Path(__file__).parent / "logs" / "mla-serde-start-failed.log").read_bytes()
+
+
+def test_a_pipeline_goes_on_wherever_it_was_saved() -> None:
+    splitter, pipeline = Splitter("s"), Pipeline("s", NoCards())
+    for start in range(0, len(LOG), 997):
+        for line in splitter.feed(LOG[start : start + 997]):
+            pipeline.feed(line)
+        loaded = frozen.load(frozen.dump((splitter, pipeline)))
+        assert loaded is not None
+        splitter, pipeline = loaded
+        pipeline.attach(NoCards())
+    whole = Pipeline("s", NoCards())
+    for line in (*(other := Splitter("s")).feed(LOG), *other.finish()):
+        whole.feed(line)
+    for line in splitter.finish():
+        pipeline.feed(line)
+    assert pipeline.close() == whole.close()
+
+
+def test_the_cards_are_no_part_of_it() -> None:
+    assert len(frozen.dump(Pipeline("s", NoCards()))) < 4000
+
+
+def test_another_versions_state_is_none() -> None:
+    assert frozen.load(b"lmdiag 0.0.1 python 3.9 1\n" + pickle.dumps(1)) is None
+
+
+def test_a_damaged_state_is_none() -> None:
+    data = frozen.dump(Pipeline("s", NoCards()))
+    assert frozen.load(data[:-20]) is None
+    assert frozen.load(b"") is None
+
+
+class _Evil:
+    def __reduce__(self) -> object:
+        return os.system, ("touch /tmp/lmdiag-was-here",)
+
+
+def test_a_state_cannot_run_anything() -> None:
+    assert frozen.load(frozen.dump(_Evil())) is None
+    assert not os.path.exists("/tmp/lmdiag-was-here")
+
+
+def test_functions_of_ours_cannot_be_called_either() -> None:
+    class Sly:
+        def __reduce__(self) -> object:
+            from lmdiag.cli import main
+
+            return main, (["--version"],)
+
+    assert frozen.load(frozen.dump(Sly())) is None
