@@ -14,10 +14,9 @@ class Pipeline:
     It can be pickled between two lines, without the cards: `attach` gives them to a loaded one.
     """
 
-    def __init__(self, source: str, cards: Cards, *, max_lives: int = 200) -> None:
-        """`max_lives`: how many lives of each server are kept whole; of older ones what happened is only counted."""
+    def __init__(self, source: str, cards: Cards) -> None:
         self._assembler = Assembler(source, heads=cards.clues.heads)
-        self._diagnoser = Diagnoser(source, cards, max_lives=max_lives)
+        self._diagnoser = Diagnoser(source, cards)
 
     def attach(self, cards: Cards) -> None:
         """Work with these cards from now on."""
@@ -42,11 +41,23 @@ class Pipeline:
         """Finish what is open and return the incidents, in the order of the log."""
         return [finding.build() for finding in self.findings()]
 
-    def findings(self) -> list[Finding]:
-        """Finish what is open and judge; nothing can be fed afterwards."""
+    def findings(self, *, earlier: bool = False) -> list[Finding]:
+        """Finish what is open and judge; nothing can be fed afterwards.
+
+        `earlier`: also failed starts that a later failure of another cause has superseded.
+        """
         for event in self._assembler.close():
             self._diagnoser.feed(event)
-        return self._diagnoser.findings()
+        return self._diagnoser.findings(earlier=earlier)
+
+    @property
+    def lives(self) -> int:
+        """How many lives of a server are kept whole, at most 200."""
+        return self._diagnoser.lives
+
+    def trim(self, lives: int) -> None:
+        """Keep only so many; of older ones what happened is counted."""
+        self._diagnoser.trim(lives)
 
     @property
     def progress(self) -> int:

@@ -83,8 +83,15 @@ def test_after_that_it_opens_under_a_new_id_and_counts_from_one() -> None:
 def test_what_was_over_when_it_was_first_seen_is_not_told() -> None:
     """The daemon reads the past at its first start."""
     tracker = Tracker(SCHEDULE)
-    assert tracker.update("s", [finding(over=True)], 0.0, settled=True) == []
+    assert tracker.update("s", [finding(over=True)], 0.0, settled=True, baseline=True) == []
     assert [item.open for item in tracker.incidents] == [False]
+
+
+def test_what_came_and_went_between_two_looks_is_told() -> None:
+    """The daemon was away, or the server was quick."""
+    tracker = Tracker(SCHEDULE)
+    reports = tracker.update("s", [finding(over=True)], 0.0, settled=True)
+    assert told(reports) == [("a-1", "opened", 1), ("a-1", "resolved", 1)]
 
 
 @pytest.mark.parametrize(("outcome", "after"), [("running", 1000.0), ("died", 5000.0)])
@@ -187,11 +194,11 @@ def test_after_a_new_count_of_lines_nothing_is_told_again() -> None:
 def test_closed_ones_are_bounded_but_not_while_a_log_shows_them() -> None:
     tracker = Tracker(SCHEDULE)
     for number in range(700):
-        tracker.update(f"s{number}", [finding(over=True)], float(number), settled=True)
+        tracker.update(f"s{number}", [finding(over=True)], float(number), settled=True, baseline=True)
         tracker.update(f"s{number}", [], float(number), settled=True)
     assert len(tracker.incidents) <= 501
     many = [finding(f"f{number}", over=True) for number in range(700)]
     tracker = Tracker(SCHEDULE)
-    tracker.update("s", many, 0.0, settled=True)
+    tracker.update("s", many, 0.0, settled=True, baseline=True)
     assert tracker.update("s", many, 1.0, settled=True) == []
     assert len(tracker.incidents) == 700

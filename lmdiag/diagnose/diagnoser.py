@@ -53,9 +53,9 @@ class Finding(NamedTuple):
     life: int
     """The first line of the last life in which it happened."""
     over: bool
-    """A later life of the server came up, or it went on by itself."""
+    """A later life of the server came up or failed of something else, or it went on by itself."""
     final: bool
-    """The server's own last word stands in the log: what may still follow does not change the cause."""
+    """The server's own last word, or its next life, stands in the log: what may still follow does not change the cause."""
     build: Callable[[], Incident]
 
 
@@ -65,10 +65,9 @@ class Diagnoser:
     It can be pickled between two events; the cards are not part of it, so `attach` gives them to a loaded one.
     """
 
-    def __init__(self, source: str, cards: Cards, *, max_lives: int = _MAX_LIVES) -> None:
+    def __init__(self, source: str, cards: Cards) -> None:
         self._source = source
         self._cards = cards
-        self._max_lives = max_lives
         self._lives: dict[str, list[Life]] = {}
         self._forgotten: dict[tuple[str, object], tuple[int, int]] = {}  # (service, key): lives, occurrences
         self._waiting: list[tuple[int, int, Record | Traceback]] = []
@@ -116,9 +115,7 @@ class Diagnoser:
             lives = self._lives[life.service]
             life = Life(life.service, record.origin.first_line)
             lives.append(life)
-            for old in lives[1 : -self._max_lives]:
-                self._forget(old)
-            del lives[1 : -self._max_lives]
+            self._trim(lives, _MAX_LIVES)
         life.note(record)
         life.facts = facts_of.update(life.facts, record)
         if record.logger != "bare" and not from_request_file(record):
@@ -129,6 +126,21 @@ class Diagnoser:
             self._kill(life, record)
         elif record.level in ("ERROR", "CRITICAL"):
             self._error_record(life, record)
+
+    @property
+    def lives(self) -> int:
+        """How many lives of its fullest service are kept whole."""
+        return max(map(len, self._lives.values()), default=0)
+
+    def trim(self, lives: int) -> None:
+        """Keep the first and the newest `lives` lives of each service; of others remain the numbers."""
+        for kept in self._lives.values():
+            self._trim(kept, lives)
+
+    def _trim(self, lives: list[Life], most: int) -> None:
+        for old in lives[1:-most]:
+            self._forget(old)
+        del lives[1:-most]
 
     def _forget(self, life: Life) -> None:
         """Keep of a life only how often what happened in it happened."""
@@ -283,20 +295,23 @@ class Diagnoser:
         """Judge what was collected; return the incidents in the order of the log."""
         return [finding.build() for finding in self.findings()]
 
-    def findings(self) -> list[Finding]:
-        """Judge what was collected, in the order of the log. Nothing can be fed afterwards."""
+    def findings(self, *, earlier: bool = False) -> list[Finding]:
+        """Judge what was collected, in the order of the log. Nothing can be fed afterwards.
+
+        `earlier`: also failed starts that a later failure of another cause has superseded.
+        """
         while self._waiting:
             self._take(heapq.heappop(self._waiting)[2])
         found = [
             self._finding(verdict, lives)
             for lives in self._lives.values()
-            for verdict in judge(lives, self._match_text)
+            for verdict in judge(lives, self._match_text, earlier=earlier)
         ]
         return sorted(found, key=lambda finding: finding.first_line)
 
     def _finding(self, verdict: Verdict, lives: list[Life]) -> Finding:
         forgotten, verdict.forgotten = self._forgotten.get((verdict.life.service, verdict.key), (0, 0))
-        facts = verdict.life.facts
+        facts, past = verdict.life.facts, verdict.newest is not lives[-1]
         verdict.life.facts = facts._replace(restarts=facts.restarts + forgotten)
         return Finding(
             verdict.fingerprint,
@@ -305,8 +320,8 @@ class Diagnoser:
             verdict.first_line,
             verdict.last_line,
             verdict.newest.first_line,
-            verdict.resolved or (lives[-1].ready is not None and verdict.newest is not lives[-1]),
-            verdict.final,
+            verdict.resolved or verdict.superseded or (past and lives[-1].ready is not None),
+            verdict.final or past,
             partial(build, verdict, lives, self._source, self._cards),
         )
 

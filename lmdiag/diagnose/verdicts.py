@@ -33,6 +33,8 @@ class Verdict:
         """A failed start, with a start behind it that succeeded; a stall that is over."""
         self.recovered = False
         """A death, with a start behind it that succeeded: it will come again."""
+        self.superseded = False
+        """A failed start, and a later one failed of something else."""
         self.newest = life
         """The last life in which it happened."""
         self.lives = 1
@@ -67,8 +69,11 @@ class Verdict:
         return self.forgotten + max(self.candidate.count if self.candidate else 1, self.lives, self.times)
 
 
-def judge(lives: Sequence[Life], match_text: MatchText) -> list[Verdict]:
-    """Return the verdicts on the lives of one service, crash loops merged, superseded starts folded into the last one."""
+def judge(lives: Sequence[Life], match_text: MatchText, *, earlier: bool = False) -> list[Verdict]:
+    """Return the verdicts on the lives of one service, crash loops merged, superseded starts folded into the last one.
+
+    `earlier`: the superseded ones are returned too.
+    """
     verdicts = [
         verdict
         for life in lives
@@ -85,8 +90,8 @@ def judge(lives: Sequence[Life], match_text: MatchText) -> list[Verdict]:
             verdict.resolved = verdict.outcome == "start_failed"
             verdict.recovered = verdict.outcome == "died"
     elif len(visible) > 1:
-        verdicts = _fold_earlier(verdicts, visible)
-    return verdicts
+        _fold_earlier(visible)
+    return verdicts if earlier else [verdict for verdict in verdicts if not verdict.superseded]
 
 
 def _is_last_word(symptom: Symptom) -> bool:
@@ -101,14 +106,15 @@ def digest(*parts: str) -> str:
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def _fold_earlier(verdicts: list[Verdict], visible: list[Verdict]) -> list[Verdict]:
+def _fold_earlier(visible: list[Verdict]) -> None:
     """Of several failed starts the newest is the one to repair; the ones before it tell what was tried."""
     last = max(visible, key=lambda verdict: verdict.last_line)
     folded = [
         item for item in visible if item is not last and item.outcome == "start_failed" and item.life is not last.life
     ]
     last.earlier.extend(folded)
-    return [verdict for verdict in verdicts if verdict not in folded]
+    for verdict in folded:
+        verdict.superseded = True
 
 
 def _merge(verdicts: list[Verdict]) -> list[Verdict]:

@@ -33,7 +33,10 @@ def loop_text(incident: Incident) -> str:
 
 
 def _repeated(incident: Incident) -> list[Block]:
-    first = [Span(incident.severity.upper(), incident.severity), Span(f"  again, {counted(incident.occurrences, 'time')} so far")]
+    first = [
+        Span(incident.severity.upper(), incident.severity),
+        Span(f"  again, {counted(incident.occurrences, 'time')} so far"),
+    ]
     blocks = [Block("title", (*first, Span("  " + headline(incident), "strong"))), *_named(incident)]
     if incident.advice:
         blocks += [field("Try first", Span(incident.advice[0].text))]

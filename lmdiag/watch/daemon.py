@@ -63,6 +63,7 @@ class Daemon:
         self._err = err
         self._said: set[str] = set()
         self._cpu = cpu
+        self._crowded: list[Report] = []  # of looks that could not wait for the end of a source's turn
         self.busy = False
         """Whether so much came in the last round that it is better to rest a little before the next."""
         self._saved_at = 0.0
@@ -87,7 +88,7 @@ class Daemon:
             if self._read(stream, now):
                 more = True
                 self.streams.again(stream.source.name)
-        reports: list[Report] = []
+        reports, self._crowded = self._crowded, []
         for stream in self.streams.all():
             reports += self._look(stream, now)
         reports += self.tracker.tick(now)
@@ -118,7 +119,7 @@ class Daemon:
 
     def finish(self, now: float) -> None:
         """Look at everything as it stands, tell it and save: the end, or a single pass."""
-        reports: list[Report] = []
+        reports, self._crowded = self._crowded, []
         for stream in self.streams.all():
             if stream.changed_at is not None:
                 reports += self._update(stream, now, settled=True)
@@ -145,6 +146,8 @@ class Daemon:
             taken += len(data)
             before = stream.lines
             self._feed(stream, data, now)
+            if stream.crowded:
+                self._crowded += self._update(stream, now, settled=False)
             self.counters.add_lines(source.name, stream.lines - before, len(data))
         for reason, count in source.lost():
             self.counters.add_dropped(source.name, reason, count)
@@ -190,9 +193,13 @@ class Daemon:
 
     def _look(self, stream: Stream, now: float) -> list[Report]:
         """Look at a stream that has settled, or in which something final may stand."""
-        if stream.changed_at is None or now < self._next_look(stream):
+        if stream.changed_at is None or now < self._next_look(stream) or self._reads_the_past(stream):
             return []
         return self._update(stream, now, settled=now >= self._settles_at(stream))
+
+    def _reads_the_past(self, stream: Stream) -> bool:
+        """Whether the first reading of a source goes on; it is looked at when it has come to the end."""
+        return stream.baseline and not self._caught_up.get(stream.source.name)
 
     def _update(self, stream: Stream, now: float, *, settled: bool) -> list[Report]:
         name, began = stream.source.name, self._cpu()
@@ -200,7 +207,9 @@ class Daemon:
         if stream.rebase and settled:
             stream.rebase = False
             self.tracker.rebase(name, findings)
-        reports = self.tracker.update(name, findings, now, settled=settled)
+        reports = self.tracker.update(name, findings, now, settled=settled, baseline=stream.baseline)
+        if not self._reads_the_past(stream):
+            stream.baseline = False
         self._look_after[name] = now + _LOOK_SHARE * (self._cpu() - began)
         self.counters.set_records(name, *stream.records)
         return reports

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 _DIGITS = b"0123456789"
 _HEX = b"0123456789abcdefABCDEF"
-_MARKS = (b"startup complete", b"Uvicorn running", b"version ", b"args", b"hut", b"SIG", b"died unexpectedly", b"killed")
+_MARKS = (
+    b"startup complete",
+    b"Uvicorn running",
+    b"version ",
+    b"args",
+    b"hut",
+    b"SIG",
+    b"died unexpectedly",
+    b"killed",
+)
 _MAX_SEEN = 50_000
 
 

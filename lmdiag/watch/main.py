@@ -164,5 +164,3 @@ def _own_files(*streams: TextIO) -> frozenset[tuple[int, int]]:
         if status:
             found.add((status.st_dev, status.st_ino))
     return frozenset(found)
-
-

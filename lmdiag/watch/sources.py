@@ -119,10 +119,8 @@ class Streams:
             source.close()
         where = self._config.from_ if self._first else "start"
         offset, before = start_offset(entry.path, where, _boot_time())
-        source = FileSource(
-            entry.path, entry.name, required=entry.required, position=None, start_offset=offset
-        )
-        return Stream(source, self._library, lines_before=before, rebase=saved is not None)
+        source = FileSource(entry.path, entry.name, required=entry.required, position=None, start_offset=offset)
+        return Stream(source, self._library, lines_before=before, baseline=self._first, rebase=saved is not None)
 
     def _pipe(self, path: str) -> Stream:
         from lmdiag.read.pipes import PipeSource
@@ -135,9 +133,13 @@ class Streams:
         saved = self._saved.pop(f"journal:{unit}", None)
         position: dict[str, Any] | None = saved.position if saved else None
         source = JournalSource(
-            unit, position=position, start=config.from_, own_unit=_own_unit(), follow=not config.once  # type: ignore[arg-type]
+            unit,
+            position=position,
+            start=config.from_,  # type: ignore[arg-type]
+            own_unit=_own_unit(),
+            follow=not config.once,
         )
-        return Stream(source, self._library, saved=saved.stream if saved else b"")
+        return Stream(source, self._library, saved=saved.stream if saved else b"", baseline=saved is None)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

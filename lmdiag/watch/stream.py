@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from lmdiag.read.source import Source
 
 MAX_LIVES = 8
-"""Lives of a server that are kept whole; of those before only the numbers are."""
+"""Lives of a server that are kept whole when they were looked at; of those before only the numbers are."""
+CROWDED = 64
+"""Lives after which a look cannot wait: 200 are kept."""
 MAX_LINE = 1 << 18
 """Bytes of a line; a hundred sources may each hold an unfinished one."""
 _MAX_FILES = 8
@@ -30,14 +32,25 @@ class _State(NamedTuple):
     """The first line of each file that stood in the source's place, the newest last; lines are counted through."""
     seen: int
     generation: int
+    baseline: bool
 
 
 class Stream:
     """A source that is followed."""
 
-    def __init__(self, source: Source, cards: Cards, *, saved: bytes = b"", lines_before: int = 0, rebase: bool = False) -> None:
+    def __init__(
+        self,
+        source: Source,
+        cards: Cards,
+        *,
+        saved: bytes = b"",
+        lines_before: int = 0,
+        baseline: bool = False,
+        rebase: bool = False,
+    ) -> None:
         """`saved`: what `save` returned; the source must stand where it stood then.
 
+        `baseline`: what it tells first is not news, but what has been there for long.
         `rebase`: the state of an earlier run could not be used, and what it had told must not be told again.
         """
         self.source = source
@@ -48,11 +61,12 @@ class Stream:
         """There was no state, or none that can be used: what is open now in the log is not known."""
         if not isinstance(state, _State):
             splitter = Splitter(source.name, limit=MAX_LINE, lines=lines_before)
-            pipeline = Pipeline(source.name, cards, max_lives=MAX_LIVES)
-            state = _State(splitter, pipeline, [1], pipeline.progress, source.generation)
-        self._splitter, self._pipeline, self._starts, self._seen, self._generation = state
+            pipeline = Pipeline(source.name, cards)
+            state = _State(splitter, pipeline, [1], pipeline.progress, source.generation, baseline)
+        self._splitter, self._pipeline, self._starts, self._seen, self._generation, self.baseline = state
         self.attach(cards)
-        self.changed_at: float | None = None
+        # what was saved may not have been looked at, and looking twice does no harm
+        self.changed_at: float | None = None if self.fresh else 0.0
         """When something came that may have changed the findings, and has not been looked at."""
         self.rebase = rebase
         self.since = 0.0
@@ -104,11 +118,20 @@ class Stream:
         splitter, pipeline = copy
         pipeline.attach(self._cards)
         finish(splitter, pipeline)
-        return [finding._replace(build=_Placed(finding, self._starts)) for finding in pipeline.findings()]
+        self._pipeline.trim(MAX_LIVES)
+        found = pipeline.findings(earlier=True)
+        return [finding._replace(build=_Placed(finding, self._starts)) for finding in found]
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many lives have passed that some would be lost if nobody looked."""
+        return self._pipeline.lives >= CROWDED
 
     def save(self) -> bytes:
         """Return the state; with the source's position of the same moment it goes on without a gap."""
-        return frozen.dump(_State(self._splitter, self._pipeline, self._starts, self._seen, self._generation))
+        return frozen.dump(
+            _State(self._splitter, self._pipeline, self._starts, self._seen, self._generation, self.baseline)
+        )
 
 
 class _Placed:

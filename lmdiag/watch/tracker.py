@@ -84,16 +84,19 @@ class Tracker:
         """Those that are open, and the last ones that were, the newest first."""
         return sorted(self._all.values(), key=lambda item: -item.last_at)
 
-    def update(self, source: str, findings: Sequence[Finding], now: float, *, settled: bool) -> list[Report]:
+    def update(
+        self, source: str, findings: Sequence[Finding], now: float, *, settled: bool, baseline: bool = False
+    ) -> list[Report]:
         """Take what the log of a source shows at present; return what is to be told.
 
         Unless it has `settled`, more of the same failure may follow within moments: then only what is final counts.
+        `baseline`: it is read for the first time, and what was over long ago is no news.
         """
         self._shown[source] = {finding.fingerprint for finding in findings}
         reports = []
         for finding in findings:
             if settled or finding.final:
-                reports += self._take(source, finding, now)
+                reports += self._take(source, finding, now, baseline=baseline)
         if settled:
             reports += self._superseded(source, findings, now)
         return reports
@@ -131,13 +134,13 @@ class Tracker:
 
     # -- one finding -------------------------------------------------------------------------------------------------
 
-    def _take(self, source: str, finding: Finding, now: float) -> list[Report]:
+    def _take(self, source: str, finding: Finding, now: float, *, baseline: bool) -> list[Report]:
         item = self._all.get((source, finding.fingerprint))
         if item is None:
-            return self._open(source, finding, now, base=0)
+            return self._open(source, finding, now, base=0, old=baseline and finding.over)
         again = finding.life > item.life or finding.occurrences > item.occurrences
         if not item.open:
-            return self._open(source, finding, now, base=item.occurrences) if again else []
+            return self._open(source, finding, now, base=item.occurrences, old=False) if again else []
         if again or finding.outcome != item.outcome:
             self._again(item, finding, now)
         elif finding.last_line > item.last_line:  # it goes on, as a stall does
@@ -147,9 +150,9 @@ class Tracker:
             return self._close(item, now)
         return self._remind(item, now)
 
-    def _open(self, source: str, finding: Finding, now: float, *, base: int) -> list[Report]:
+    def _open(self, source: str, finding: Finding, now: float, *, base: int, old: bool) -> list[Report]:
+        """Open an incident; one that was over before anybody looked is told and closed at once, an `old` one not told."""
         incident = finding.build()
-        over = finding.over or incident.state == "resolved"
         earlier = self._all.get((source, finding.fingerprint))
         base = min(base, finding.occurrences - 1)
         item = Tracked(
@@ -166,7 +169,7 @@ class Tracker:
             last_line=finding.last_line,
             base=base,
             count=finding.occurrences - base,
-            open=not over,
+            open=not old,
             times=spread(incident, 1 if earlier else incident.facts.restarts + 1, now),
         )
         if earlier is not None:
@@ -174,7 +177,9 @@ class Tracker:
         self._all[source, finding.fingerprint] = item
         self._touch(item)
         self._bound()
-        return [] if over else self._remind(item, now)
+        if old:
+            return []
+        return [*self._remind(item, now), *(self._close(item, now) if finding.over else ())]
 
     def _again(self, item: Tracked, finding: Finding, now: float) -> None:
         """Count what has happened since; the text of the newest occurrence is the one to show."""
