@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from lmdiag.diagnose.redact import redact, redacted
 from lmdiag.model import Facts, Record
@@ -51,10 +52,16 @@ def _only(hit: re.Match[str]) -> str:
 
 
 def _with_arguments(facts: Facts, text: str) -> Facts:
+    arguments, model = _arguments(text)
+    return facts._replace(arguments=arguments, model=model or facts.model)
+
+
+@lru_cache(maxsize=16)
+def _arguments(text: str) -> tuple[tuple[tuple[str, str], ...], str | None]:
+    """Return the arguments and the model, redacted. A server in a crash loop says the same again and again."""
     pairs = split_arguments(text)[:_MAX_ARGUMENTS]
-    arguments = tuple((name, _hide(name, value)) for name, value in pairs)
     model = dict(pairs).get("model") or dict(pairs).get("model_tag")
-    return facts._replace(arguments=arguments, model=redact(model.strip("'\"")) if model else facts.model)
+    return tuple((name, _hide(name, value)) for name, value in pairs), redact(model.strip("'\"")) if model else None
 
 
 def _hide(name: str, value: str) -> str:

@@ -97,7 +97,7 @@ class Board:
             lines=counters.lines.get(source.name, 0),
             bytes=counters.bytes.get(source.name, 0),
             lines_per_second=self._rate(source.name, counters.lines.get(source.name, 0), now),
-            last_line_at=stream.fed_at or None,
+            last_line_at=stream.read_at,
             open_incidents=sum(item.open and item.source == source.name for item in incidents),
         )
 

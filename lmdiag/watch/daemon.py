@@ -25,12 +25,12 @@ SAVE_EVERY = 5.0
 """Seconds between two saves of mere positions; what there is to report is saved before it is told."""
 MAX_SETTLE = 10.0
 """A failure that goes on being logged is looked at after so many seconds, though it has not settled."""
-_TURN = 4 << 20
+_TURN = 1 << 20
 """Bytes of a source that are read before the next one has its turn."""
 _MUCH = 1 << 15
 """Bytes in a round that make a source a busy one."""
-_LOOK_SHARE = 10
-"""A look may take one part in so many of the time."""
+_LOOK_SHARE, _BUSY_LOOK_SHARE = 4.0, 20.0
+"""A look may take one part in so many of the time; the second where much is written."""
 _BEHIND = 4
 """A source that is a part in so many of `max_behind` behind is read without what only repeats."""
 
@@ -139,7 +139,8 @@ class Daemon:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def _read(self, stream: Stream, now: float) -> bool:
-        source, taken = stream.source, 0
+        source, taken, data = stream.source, 0, b""
+        stream.begin(now)
         if source.name not in self.counters.lines:
             self.counters.know_source(source.name)
         while taken < _TURN and (data := source.read()):
@@ -155,12 +156,12 @@ class Daemon:
         self.busy = self.busy or taken > _MUCH
         if taken:
             self._dirty.add(source.name)
-        else:
+        if not data:
             self._caught_up[source.name] = True
             if flood := self._floods.pop(source.name, None):
                 flood.calm()
         if source.problem:
-            self.say(f"{source.name}: {source.problem}")
+            self.say(source.problem if source.name in source.problem else f"{source.name}: {source.problem}")
         return taken >= _TURN
 
     def _feed(self, stream: Stream, data: bytes, now: float) -> None:
@@ -209,8 +210,9 @@ class Daemon:
             self.tracker.rebase(name, findings)
         reports = self.tracker.update(name, findings, now, settled=settled, baseline=stream.baseline)
         if not self._reads_the_past(stream):
-            stream.baseline = False
-        self._look_after[name] = now + _LOOK_SHARE * (self._cpu() - began)
+            stream.end_baseline()
+        share = _BUSY_LOOK_SHARE if self.busy else _LOOK_SHARE
+        self._look_after[name] = now + share * (self._cpu() - began)
         self.counters.set_records(name, *stream.records)
         return reports
 

@@ -93,7 +93,7 @@ class Streams:
 
     def _give_up(self, now: float, found: Collection[str]) -> None:
         for name, stream in list(self._streams.items()):
-            quiet = now - max(stream.fed_at, stream.since) > GONE_AFTER
+            quiet = stream.since is not None and now - (stream.read_at or stream.since) > GONE_AFTER
             if isinstance(stream.source, FileSource) and name not in found and not stream.source.required and quiet:
                 self._drop(name)
 
@@ -103,7 +103,6 @@ class Streams:
         self.gone.append(name)
 
     def _add(self, stream: Stream, path: str = "") -> None:
-        stream.since = time.time()
         self._streams[stream.source.name] = stream
         if path:
             self._paths[path] = stream.source.name

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lmdiag.diagnose.cards import Cards
     from lmdiag.read.source import Source
 
-MAX_LIVES = 8
+MAX_LIVES = 4
 """Lives of a server that are kept whole when they were looked at; of those before only the numbers are."""
 CROWDED = 64
 """Lives after which a look cannot wait: 200 are kept."""
@@ -65,15 +65,24 @@ class Stream:
             state = _State(splitter, pipeline, [1], pipeline.progress, source.generation, baseline)
         self._splitter, self._pipeline, self._starts, self._seen, self._generation, self.baseline = state
         self.attach(cards)
-        # what was saved may not have been looked at, and looking twice does no harm
-        self.changed_at: float | None = None if self.fresh else 0.0
+        self.changed_at: float | None = None
         """When something came that may have changed the findings, and has not been looked at."""
         self.rebase = rebase
-        self.since = 0.0
-        """When it was added, in unix seconds."""
+        self._saved: bytes | None = None  # as long as nothing is fed
+        self.since: float | None = None
+        """When it was first read, in unix seconds."""
         self.moved = False
         """Whether something came since the last look that may have changed the findings."""
         self.fed_at = 0.0
+        """When something last came that may have changed the findings."""
+        self.read_at: float | None = None
+        """When anything last came."""
+
+    def begin(self, now: float) -> None:
+        """Note the time of the first read. What was saved may not have been looked at, and looking twice does no harm."""
+        if self.since is None:
+            self.since = self.fed_at = now
+            self.changed_at = None if self.fresh else now
 
     def attach(self, cards: Cards) -> None:
         """Work with these cards from now on."""
@@ -95,6 +104,8 @@ class Stream:
         if self.source.generation != self._generation:
             self._generation = self.source.generation
             self._starts = [*self._starts, self._splitter.lines + 1][-_MAX_FILES:]
+        self.read_at = now
+        self._saved = None
         feed_block(self._splitter, self._pipeline, data)
         if self._pipeline.progress != self._seen:
             self._seen = self._pipeline.progress
@@ -102,8 +113,14 @@ class Stream:
             self.fed_at = now
             self.changed_at = now if self.changed_at is None else self.changed_at
 
+    def end_baseline(self) -> None:
+        """Take what comes from now on for news."""
+        if self.baseline:
+            self.baseline, self._saved = False, None
+
     def skip(self, body: bytes) -> None:
         """Count whole lines that are left out; the last byte that was fed must have ended a line."""
+        self._saved = None
         self._splitter.skip(body)
 
     def findings(self, *, settled: bool = True) -> list[Finding]:
@@ -113,9 +130,9 @@ class Stream:
         """
         self.moved = False
         self.changed_at = None if settled else self.changed_at
-        copy = frozen.load(frozen.dump((self._splitter, self._pipeline)))
+        copy = frozen.load(self.save())
         assert copy is not None
-        splitter, pipeline = copy
+        splitter, pipeline = copy.splitter, copy.pipeline
         pipeline.attach(self._cards)
         finish(splitter, pipeline)
         self._pipeline.trim(MAX_LIVES)
@@ -129,9 +146,11 @@ class Stream:
 
     def save(self) -> bytes:
         """Return the state; with the source's position of the same moment it goes on without a gap."""
-        return frozen.dump(
-            _State(self._splitter, self._pipeline, self._starts, self._seen, self._generation, self.baseline)
-        )
+        if self._saved is None:
+            self._saved = frozen.dump(
+                _State(self._splitter, self._pipeline, self._starts, self._seen, self._generation, self.baseline)
+            )
+        return self._saved
 
 
 class _Placed:

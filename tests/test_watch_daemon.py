@@ -1,0 +1,248 @@
+"""The daemon's round, with a clock that the test drives, real files and a real state."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmdiag.config import WatchConfig
+from lmdiag.errors import StateError
+from lmdiag.match.library import Library, open_library
+from lmdiag.read.wake import PollWaker
+from lmdiag.watch.counters import Counters
+from lmdiag.watch.daemon import Daemon
+from lmdiag.watch.main import schedule
+from lmdiag.watch.outlets import Outlet
+from lmdiag.watch.sources import Streams
+from lmdiag.watch.store import Store
+from lmdiag.watch.tracker import Tracker
+
+LOGS = Path(__file__).parent / "logs"
+SERDE = (LOGS / "mla-serde-start-failed.log").read_bytes()
+USAGE = (LOGS / "usage-error.log").read_bytes()
+DEGRADED = (LOGS / "mla-serde-degraded.log").read_bytes()
+HEALTHY = (Path(__file__).parent / "healthy" / "requests-032.log").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    """The shipped pack."""
+    return open_library()
+
+
+class Node:
+    """A node with a log, and the daemon on it, which can be stopped and killed."""
+
+    def __init__(self, directory: Path, library: Library, **settings: Any) -> None:
+        self.log = directory / "server.log"
+        self.log.touch()
+        self.now = 1_796_100_000.0
+        self.err = io.StringIO()
+        self._settings = {"paths": (str(self.log),), "state": str(directory / "state"), "from_": "start", **settings}
+        self._library = library
+        self._said = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start the daemon."""
+        config = WatchConfig(**self._settings)
+        self.out = io.StringIO()
+        self._said = 0
+        self.store = Store(config.state)
+        waker = PollWaker()
+        streams = Streams(config, self._library, self.store.sources(), waker, own=frozenset())
+        outlet = Outlet(self.out, self._library.card, format="jsonl")
+        tracker = Tracker(schedule(config), self.store.incidents())
+        self.counters = Counters()
+        self.daemon = Daemon(config, self._library, streams, tracker, self.store, outlet, self.counters, self.err, cpu=lambda: 0.0)
+        self.daemon.streams.discover(self.now)
+
+    def kill(self) -> None:
+        """End the daemon as kill -9 does: nothing more is saved."""
+        self.store.close()
+        self.daemon.streams.close()
+
+    def step(self, seconds: float = 0.0) -> list[tuple[str, str | None, int]]:
+        """Let time pass and go round; return (state, card, count) of what was told."""
+        self.now += seconds
+        self.daemon.streams.discover(self.now)
+        while self.daemon.step(self.now):
+            pass
+        return self.told()
+
+    def told(self) -> list[tuple[str, str | None, int]]:
+        """Return what was told since the last call."""
+        lines = self.out.getvalue().splitlines()
+        new, self._said = lines[self._said :], len(lines)
+        return [(one["state"], one["card"], one["count"]) for one in map(json.loads, new)]
+
+    def write(self, data: bytes) -> None:
+        """Append to the log."""
+        with self.log.open("ab") as file:
+            file.write(data)
+
+
+@pytest.fixture
+def node(tmp_path: Path, library: Library) -> Iterator[Node]:
+    """A node whose daemon has looked once."""
+    node = Node(tmp_path, library)
+    node.step()
+    yield node
+    node.kill()
+
+
+def test_a_failed_start_is_told_at_once_and_once(node: Node) -> None:
+    """The API server has had the last word, so there is nothing to wait for."""
+    node.write(SERDE)
+    assert node.step() == [("opened", "lmcache-mla-naive-serde", 1)]
+    assert node.step(30.0) == []
+
+
+def test_what_is_not_final_is_told_when_it_has_settled(node: Node) -> None:
+    node.write(DEGRADED)
+    assert node.step() == []
+    assert node.step(0.5) == []
+    assert node.step(0.6) == [("opened", "lmcache-mla-naive-serde", 1)]
+
+
+def test_a_healthy_server_is_met_with_silence(node: Node) -> None:
+    node.write(HEALTHY)
+    assert node.step() + node.step(2.0) + node.step(7200.0) == []
+
+
+def test_the_server_that_starts_again_resolves_it(node: Node) -> None:
+    node.write(SERDE)
+    node.step()
+    node.write(HEALTHY)
+    assert [state for state, _, _ in node.step() + node.step(2.0)] == ["resolved"]
+
+
+def test_a_crash_loop_is_told_as_one(node: Node) -> None:
+    told = []
+    for number in range(4):
+        node.write(SERDE.replace(b"12-01 02:51", b"12-01 02:%02d" % (10 + number)))
+        told += node.step(60.0)
+    assert [state for state, _, _ in told] == ["opened", "repeated"]
+    loop = json.loads(node.out.getvalue().splitlines()[-1])["loop"]
+    assert (loop["times"], round(loop["seconds"])) == (3, 120)
+
+
+def test_after_a_kill_nothing_is_lost_and_nothing_told_under_another_id(node: Node) -> None:
+    """Wherever the log had been read to."""
+    ids = set()
+    for cut in range(0, len(SERDE), 1777):
+        node.write(SERDE[cut : cut + 1777])
+        node.step(0.3)
+        ids |= {json.loads(line)["id"] for line in node.out.getvalue().splitlines()}
+        node.kill()
+        node.start()
+    node.step(2.0)
+    ids |= {json.loads(line)["id"] for line in node.out.getvalue().splitlines()}
+    assert len(ids) == 1
+
+
+def test_what_was_saved_and_not_told_is_told_after_the_kill(node: Node) -> None:
+    """The kill comes between the save and the print."""
+    node.write(SERDE)
+    reports = []
+    node.daemon._tell = lambda: reports.append(1)  # type: ignore[method-assign]
+    node.step()
+    assert reports
+    assert node.told() == []
+    node.kill()
+    node.start()
+    assert node.step() == [("opened", "lmcache-mla-naive-serde", 1)]
+    node.step(6.0)  # it is noted as told with the next save
+    node.kill()
+    node.start()
+    assert node.step() == []
+
+
+def test_it_is_told_even_if_it_cannot_be_saved(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> list[int]:
+        raise StateError("state.db: database or disk is full")
+
+    node.write(SERDE)
+    monkeypatch.setattr(node.store, "save", full)
+    assert node.step() == [("opened", "lmcache-mla-naive-serde", 1)]
+    assert "disk is full" in node.err.getvalue()
+    monkeypatch.undo()
+    assert node.step(6.0) == []
+    assert [item.id for item in node.store.incidents()] != []
+
+
+def test_rotation_between_two_rounds_loses_nothing(node: Node) -> None:
+    half = SERDE.find(b"ValueError")
+    node.write(SERDE[:half])
+    node.step()
+    os.rename(node.log, f"{node.log}.1")
+    node.write(SERDE[half:])
+    assert node.step() == [("opened", "lmcache-mla-naive-serde", 1)]
+
+
+def test_the_past_is_read_in_silence_up_to_what_is_still_wrong(tmp_path: Path, library: Library) -> None:
+    (tmp_path / "server.log").write_bytes(USAGE + HEALTHY + SERDE)
+    node = Node(tmp_path, library)
+    assert node.step() == [("opened", "lmcache-mla-naive-serde", 1)]
+    node.kill()
+
+
+def test_a_new_file_is_read_from_its_start(tmp_path: Path, library: Library) -> None:
+    node = Node(tmp_path, library, paths=(str(tmp_path / "*.log"),), from_="end")
+    node.step()
+    (tmp_path / "other.log").write_bytes(USAGE)
+    assert node.step(6.0) == [("opened", "unknown-dtype", 1)]
+    node.kill()
+
+
+def test_a_flood_of_repeats_is_sampled_and_what_is_new_in_it_is_not(tmp_path: Path, library: Library) -> None:
+    node = Node(tmp_path, library, max_behind=1 << 20)
+    node.step()
+    record = b'ERROR 12-01 02:00:00 [serving_chat.py:5] Error in preprocessing prompt inputs\nERROR 12-01 02:00:00 [serving_chat.py:5] Traceback (most recent call last):\nERROR 12-01 02:00:00 [serving_chat.py:5]   File "/v/vllm/entrypoints/openai/serving_chat.py", line 9, in f\nERROR 12-01 02:00:00 [serving_chat.py:5] ValueError: request 17 is too long\n'
+    node.write(record * 8000 + SERDE + record * 8000)
+    assert ("opened", "lmcache-mla-naive-serde", 1) in node.step() + node.step(2.0)
+    dropped = node.counters.dropped[str(node.log), "flood"]
+    assert len(record) * 8000 < dropped < len(record) * 16000
+    assert node.counters.lines[str(node.log)] == (record * 16000 + SERDE).count(b"\n")
+    node.kill()
+
+
+def test_a_file_that_cannot_be_read_is_said_once(tmp_path: Path, library: Library) -> None:
+    node = Node(tmp_path, library, paths=(str(tmp_path / "missing.log"), str(tmp_path / "server.log")))
+    node.step()
+    node.step(5.0)
+    assert node.err.getvalue().count("does not exist") == 1
+    node.kill()
+
+
+def test_new_cards_are_used_after_a_reload(node: Node, tmp_path: Path, library: Library) -> None:
+    without = open_library((), ("lmcache-mla-naive-serde",))
+    node.daemon.reload(node.daemon.config, without)
+    node.write(SERDE)
+    assert [card for _, card, _ in node.step()] == [None]
+
+
+def test_everything_is_counted(node: Node) -> None:
+    node.write(SERDE)
+    node.step()
+    name = str(node.log)
+    assert node.counters.lines[name] == SERDE.count(b"\n")
+    assert node.counters.bytes[name] == len(SERDE)
+    assert node.counters.cards["lmcache-mla-naive-serde"] == 1
+    assert node.counters.cards["unknown-dtype"] == 0
+    assert node.counters.reports["opened"] == 1
+
+
+def test_the_next_round_is_due_when_something_settles(node: Node) -> None:
+    assert node.daemon.wait(node.now) == 1.0
+    node.write(DEGRADED)
+    node.step()
+    assert 0.0 < node.daemon.wait(node.now) <= 1.0
+    node.step(1.1)
+    assert node.daemon.wait(node.now) == 1.0
