@@ -19,9 +19,9 @@ def feed_block(splitter: Splitter, pipeline: Pipeline, data: bytes) -> None:
     _feed(splitter, pipeline, data[:start])
     step = _STEP
     while start < end:
-        stop = pipeline.run_end(data, start)
-        if stop > start:
-            splitter.skip(data[start:stop])
+        stop, lines = pipeline.run_end(data, start)
+        if lines:
+            splitter.skip(stop - start, lines)
             start, step = stop, _STEP
         if start < end:
             stop = data.find(b"\n", min(start + step, end - 1)) + 1

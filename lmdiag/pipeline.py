@@ -30,10 +30,10 @@ class Pipeline:
         for event in self._assembler.feed(line):
             self._diagnoser.feed(event)
 
-    def run_end(self, data: bytes, start: int) -> int:
-        """Return the end of a run of whole lines from `start` that need not be fed: they would change nothing.
+    def run_end(self, data: bytes, start: int) -> tuple[int, int]:
+        """Return the end of a run of whole lines from `start` that need not be fed, and how many they are.
 
-        It is `start` where there is none.
+        They would change nothing.
         """
         return self._assembler.run_end(data, start)
 

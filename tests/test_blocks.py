@@ -13,6 +13,12 @@ from lmdiag.pipeline import Pipeline
 from lmdiag.read.lines import Splitter
 
 CHATTER = (
+    '(APIServer pid=1) INFO:     10.0.0.1:5000 - "GET /x?(A%20pid=3)%20ERROR HTTP/1.1" 200 OK',
+    '(APIServer pid=1) INFO:     10.0.0.1:5000 - "GET /x (A pid=3) ERROR 12-01 02:00:00 [c.py:1] y HTTP/1.1" 200 OK',
+    "INFO 12-01 02:00:00 [loggers.py:127] Engine 000: Avg prompt throughput: 1.0 tokens/s(EngineCore pid=7) Traceback (most recent call last):",
+    '(APIServer pid=1) INFO:     10.0.0.1:5000 - "GET /a.py:3 HTTP/1.1" 200 OK',
+    '(APIServer pid=1) INFO:     10.0.0.1:5000 - "GET /a"b"c HTTP/1.1" 200 OK',
+    '(APIServer pid=1) INFO:     10.0.0.1:5000 - "GET /x HTTP/1.1" 200 OKERROR 12-01 02:00:00 core.py:1] boom',
     '(APIServer pid=1) INFO:     10.0.0.1:5000 - "POST /v1/completions HTTP/1.1" 200 OK',
     '(APIServer pid=1) INFO:     10.0.0.1:5000 - "GET /x?INFO: 1.py: HTTP/1.1" 200 OK',
     'INFO:     10.0.0.1:5000 - "GET /health HTTP/1.1" 200 OK',
@@ -68,4 +74,4 @@ def test_a_healthy_log_is_passed_over() -> None:
     for line in Splitter("s").feed(block[:2000]):
         list(assembler.feed(line))
     start = block.find(b"\n", 1000) + 1
-    assert assembler.run_end(block, start) == len(block)
+    assert assembler.run_end(block, start) == (len(block), block.count(b"\n", start))

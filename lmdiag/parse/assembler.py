@@ -140,11 +140,11 @@ class Assembler:
             return False
         return self._lmcache.ignores(chain) and self._lines.ignores(text)
 
-    def run_end(self, data: bytes, start: int) -> int:
-        """Return the end of a run of whole lines from `start` that `skips` would all skip; `start` if there is none."""
+    def run_end(self, data: bytes, start: int) -> tuple[int, int]:
+        """Return the end of a run of whole lines from `start` that `skips` would all skip, and how many they are."""
         if self._stopped or not self._lines.is_idle:
-            return start
-        chains = {chain for chain in self._lmcache.ignored() if chain[:1] in ("", "(")}
+            return start, 0
+        chains = {chain for chain in self._lmcache.ignored() if chain[:1] in ("", "(") and len(chain) < 200}
         for (chain, of_records), group in self._groups.items():
             if of_records and (group.reader is not None or group.lines):
                 chains.discard(chain)

@@ -50,11 +50,11 @@ class Splitter:
         """Whether the last block ended within a line."""
         return self._size > 0
 
-    def skip(self, body: bytes) -> None:
-        """Count whole lines that nobody wants to see; no line may be held."""
-        self.bytes += len(body)
-        self._offset += len(body)
-        self.lines += body.count(b"\n")
+    def skip(self, size: int, lines: int) -> None:
+        """Count whole lines that nobody wants to see, of so many bytes; no line may be held."""
+        self.bytes += size
+        self._offset += size
+        self.lines += lines
 
     def finish(self) -> tuple[Line, ...]:
         """Release the held line, if there is one."""

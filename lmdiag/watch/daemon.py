@@ -108,8 +108,8 @@ class Daemon:
             self._attempt(lambda: self.store.forget(gone))
 
     def wait(self, now: float) -> float:
-        """Return the seconds until something is due that no source wakes us for; at most a second."""
-        times = [now + 1.0]
+        """Return the seconds until something is due that no source wakes us for; at most five."""
+        times = [now + 5.0]
         times += [self._next_look(stream) for stream in self.streams.all() if stream.changed_at is not None]
         if (due := self.tracker.due()) is not None:
             times.append(due)

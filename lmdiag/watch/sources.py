@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lmdiag.read.wake import Waker
     from lmdiag.watch.store import Saved
 
-SAFETY_POLL = 1.0
+SAFETY_POLL = 2.0
 """Seconds after which every file is looked at, whatever was notified."""
 GONE_AFTER = 900.0
 """Seconds of silence after which a source is given up whose file is not found any more."""

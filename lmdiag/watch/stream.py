@@ -121,7 +121,7 @@ class Stream:
     def skip(self, body: bytes) -> None:
         """Count whole lines that are left out; the last byte that was fed must have ended a line."""
         self._saved = None
-        self._splitter.skip(body)
+        self._splitter.skip(len(body), body.count(b"\n"))
 
     def findings(self, *, settled: bool = True) -> list[Finding]:
         """Return what a scan that ended here would find. The lines of incidents are those of their own file.

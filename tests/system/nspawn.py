@@ -19,7 +19,9 @@ from typing import Self
 
 CHECKOUT = Path(__file__).parent.parent.parent
 ROOT_VARIABLE = "LMDIAG_NSPAWN_ROOT"
-_TOOLS = ("systemd-nspawn", "debootstrap", "nsenter", "setpriv")
+_TOOLS = ("systemd-nspawn", "debootstrap", "nsenter", "setpriv", "unshare")
+# The machine's systemd outlives a killed nspawn. In a process namespace whose first process is nspawn it cannot.
+_DIE_WITH_US = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 _PACKAGES = "systemd,systemd-sysv,dbus,python3-minimal,python3"
 _PARTS = ("--variant=minbase", f"--include={_PACKAGES}")
 _BOOT, _HALT, _COMMAND = 60.0, 20.0, 60.0  # seconds, generous: two cores are shared by many
@@ -72,7 +74,7 @@ class Machine:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._nspawn: subprocess.Popen[bytes] | None = None
+        self._outer: subprocess.Popen[bytes] | None = None
         self._leader = 0
 
     def __enter__(self) -> Self:
@@ -90,8 +92,8 @@ class Machine:
         ]
         binds = [f"--bind-ro={place}" for place in _shared()]
         command = ["systemd-nspawn", *options, name, *binds, f"--directory={self._root}", "--boot"]
-        self._nspawn = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", *command],
+        self._outer = subprocess.Popen(
+            [*_DIE_WITH_US, *command],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -111,27 +113,24 @@ class Machine:
         self.stop()
 
     def stop(self) -> None:
-        """Halt the machine; what does not halt is killed, and with its first process all others."""
-        if self._nspawn is None:
+        """Halt the machine; if that takes too long, kill it, and with its first process all others."""
+        if self._outer is None:
             return
-        self._nspawn.terminate()
+        for nspawn in _children(self._outer.pid):
+            os.kill(nspawn, signal.SIGTERM)
         try:
-            self._nspawn.wait(_HALT)
+            self._outer.wait(_HALT)
         except subprocess.TimeoutExpired:
-            if self._leader:
-                os.kill(self._leader, signal.SIGKILL)
-            self._nspawn.kill()
-            self._nspawn.wait()
-        self._nspawn = None
+            self._outer.kill()
+            self._outer.wait()
+        self._outer = None
 
     def _booted(self) -> bool:
-        assert self._nspawn is not None
-        assert self._nspawn.poll() is None, f"systemd-nspawn ended with {self._nspawn.returncode}"
-        children = (
-            Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children").read_text(encoding="ascii").split()
-        )
-        self._leader = int(children[0]) if children else 0
-        return bool(children) and self.run("systemctl", "is-system-running", check=False).stdout.strip() == "running"
+        assert self._outer is not None
+        assert self._outer.poll() is None, f"systemd-nspawn ended with {self._outer.returncode}"
+        leaders = [leader for nspawn in _children(self._outer.pid) for leader in _children(nspawn)]
+        self._leader = leaders[0] if leaders else 0
+        return bool(leaders) and self.run("systemctl", "is-system-running", check=False).stdout.strip() == "running"
 
     def run(self, *command: str, check: bool = True, text: str = "") -> subprocess.CompletedProcess[str]:
         """Run a command inside, as root, with `text` on its standard input."""
@@ -167,6 +166,14 @@ class Machine:
     def shown(self, unit: str, name: str) -> str:
         """A property of a unit."""
         return self.run("systemctl", "show", "--value", f"--property={name}", unit).stdout.strip()
+
+
+def _children(pid: int) -> list[int]:
+    """The children of a process's first thread; none if it is gone."""
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    except OSError:
+        return []
 
 
 def _make_reachable(root: Path, place: Path) -> None:
