@@ -32,8 +32,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 @contextmanager
 def daemon(directory: Path, paths: list[Path], *flags: str) -> Iterator[subprocess.Popen[str]]:
     """Run `lmdiag watch` on the paths until the block ends."""
-    command = [sys.executable, "-m", "lmdiag", "watch", *map(str, paths), "--state", str(directory / "state"), "--format", "jsonl"]
-    child = subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "lmdiag", "watch", *map(str, paths), "--state", str(directory / "state")]
+    child = subprocess.Popen([*command, "--format", "jsonl", *flags], stdout=subprocess.PIPE, text=True)  # noqa: S603
     try:
         yield child
     finally:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lmdiag import __version__
 from lmdiag.cli_catalog import add_catalog, run_catalog
 from lmdiag.config import ScanConfig
-from lmdiag.errors import LmdiagError
+from lmdiag.errors import LmdiagError, StateError
 from lmdiag.model import SEVERITIES
 
 if TYPE_CHECKING:
@@ -175,7 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from lmdiag.report.control import visible
 
         print(f"lmdiag: {visible(str(error))}", file=sys.stderr)
-        return 2
+        # EX_TEMPFAIL of sysexits.h: a full disk passes, a wrong configuration does not, so only 2 ends the service
+        return 75 if isinstance(error, StateError) else 2
     return code
 
 

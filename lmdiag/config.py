@@ -44,8 +44,6 @@ class WatchConfig(NamedTuple):
     """The directory of state.db."""
     listen: str = "127.0.0.1:9477"
     """HOST:PORT of /metrics and /healthz; "": none."""
-    severity: str = "warning"
-    """The least severity that is reported; what is below is counted."""
     settle: float = 1.0
     """An incident is reported when nothing was added to it for so long."""
     quiet: float = 3600.0
@@ -73,3 +71,5 @@ class WatchConfig(NamedTuple):
     """The live view; None: on a terminal."""
     once: bool = False
     """Read what is there now, report, save the state and end."""
+    severity: str = "warning"
+    """The least severity that is reported; what is below is counted."""

@@ -26,10 +26,12 @@ BEHIND: dict[str, frozenset[str]] = {
     "scan": frozenset({*FLOW, "pipeline", "blocks", "config", "samples", "library_commands"}),
     "blocks": frozenset({"read", "pipeline"}),
     "watch": frozenset({*FLOW, "pipeline", "blocks", "config", "lmdiag"}),
+    "service_target": frozenset(),
+    "service_command": frozenset({"service_target", "lmdiag"}),
     "settings": frozenset({"config", "report"}),
     "config_commands": frozenset({"config", "settings", "read", "report"}),
     "cli_watch": frozenset({"config", "settings", "config_commands", "service_command", "watch", "lmdiag"}),
-    "cli": frozenset({"config", "card_checks", "match", "library_commands", "scan", "cli_catalog", "cli_watch", "report", "lmdiag"}),  # fmt: skip
+    "cli": frozenset({"config", "card_checks", "match", "library_commands", "scan", "cli_catalog", "cli_watch", "report", "lmdiag"}),
     "__main__": frozenset({"cli"}),
 }
 EVERYWHERE = frozenset({"model", "errors"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from helpers import NoCards
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,7 +48,7 @@ def by_block(data: bytes, cuts: list[int]) -> tuple[object, ...]:
     """What feeding blocks gives."""
     splitter, pipeline = Splitter("s"), Pipeline("s", NoCards())
     places = sorted({0, *(min(cut, len(data)) for cut in cuts), len(data)})
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in pairwise(places):
         feed_block(splitter, pipeline, data[start:end])
     finish(splitter, pipeline)
     return (pipeline.close(), splitter.lines, splitter.bytes, splitter.undecodable_lines, pipeline.records)

@@ -51,7 +51,7 @@ def behind(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Calls]:
 
 
 def test_watch_gets_the_configuration(behind: Callable[[str, str], Calls]) -> None:
-    watch = behind("lmdiag.watch.daemon", "watch")
+    watch = behind("lmdiag.watch.main", "watch")
     arguments = ["watch", "a.log", "b.log", "--journal", "x.service", "--journal", "y.service", "--from", "end", "--rules", "r",
                  "--disable", "oom", "--state", "s", "--listen", "", "--settle", "0", "--quiet", "1m", "--quiet-down", "2m",
                  "--remind", "1m,2m", "--poll", "always", "--poll-interval", "1s", "--scan-interval", "2s", "--max-behind", "1MiB",
@@ -66,7 +66,7 @@ def test_watch_gets_the_configuration(behind: Callable[[str, str], Calls]) -> No
 
 
 def test_a_reload_reads_the_file_again_under_the_same_flags(behind: Callable[[str, str], Calls], tmp_path: Path) -> None:
-    watch = behind("lmdiag.watch.daemon", "watch")
+    watch = behind("lmdiag.watch.main", "watch")
     file = tmp_path / "c.toml"
     file.write_text('journal = ["a.service"]\nsettle = 2\nquiet = 60', encoding="utf-8")
     assert main(["watch", "--config", str(file), "--quiet", "5m"]) == 7

@@ -30,8 +30,7 @@ def incident(
     candidate.evidence = evidence
     verdict = Verdict(life, candidate if visible else None, outcome, symptoms)
     verdict.resolved, verdict.lives = resolved, lives
-    found = build(verdict, [life], source, CardSet([card or CARD]))
-    return found
+    return build(verdict, [life], source, CardSet([card or CARD]))
 
 
 # A card's severity is what the error deserves at worst; the outcome lowers it.

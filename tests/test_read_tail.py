@@ -159,7 +159,7 @@ def apply(log: Log, operation: str, argument: int) -> None:
     if operation == "write":
         log.write(argument)
     elif operation == "unfinished":
-        log.write(1, newline=b"")
+        log.write(1, newline=b";")  # else "line 1" might be the beginning of "line 10", in the same inode
     elif operation == "rename":
         log.rename(create=bool(argument))
     elif operation == "compress":

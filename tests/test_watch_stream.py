@@ -84,7 +84,7 @@ def placeless(incidents: list[Incident]) -> list[Incident]:
     name=st.sampled_from(sorted(LOGS)), cuts=st.lists(st.integers(0, 60_000), max_size=15), save=st.booleans(), rotate=st.booleans()
 )  # fmt: skip
 @settings(max_examples=60, deadline=None)
-def test_it_shows_what_a_scan_finds(name: str, cuts: list[int], save: bool, rotate: bool) -> None:  # noqa: FBT001
+def test_it_shows_what_a_scan_finds(name: str, cuts: list[int], save: bool, rotate: bool) -> None:
     """However the log arrives, and however often it is looked at, saved, loaded or rotated meanwhile."""
     found = watched(LOGS[name], cuts, save=save, rotate=rotate)
     assert placeless(found) == placeless(scanned(LOGS[name]))

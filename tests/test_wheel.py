@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NEEDED = ("lmdiag", "rules", "pyproject.toml", "README.md", "LICENSE", "NOTICE")
+NEEDED = ("lmdiag", "rules", "systemd", "pyproject.toml", "README.md", "LICENSE", "NOTICE")
 OFFLINE = re.compile(r"No matching distribution found for setuptools|Failed to establish a new connection")
 
 

@@ -31,7 +31,8 @@ class FileSource:
     """A log file as a Source (see lmdiag.read.source), across rotation, truncation, deletion and restarts of both sides.
 
     What cannot be told: a file that was emptied and written again beyond where it was read to, with the same last 64
-    bytes before that place; it takes a log of a single short line without a time.
+    bytes before that place; it takes a log of a single short line without a time. Nor, after a restart, an inode that was
+    used again for a file that begins with all that was read of the old one.
     """
 
     ended = False

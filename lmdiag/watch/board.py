@@ -56,7 +56,7 @@ class Board:
             return
         self._shown, self._shown_at = mark, now
         status = self.status(now)
-        self._daemon.note(status_to_json(status))
+        self._daemon.keep_status(status_to_json(status))
         if self._monitor is not None:
             self._monitor.update(status)
         if self._live is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from lmdiag.errors import StateError
 from lmdiag.report.control import visible
 from lmdiag.watch.flood import Flood
+from lmdiag.watch.notify import with_priority
 from lmdiag.watch.store import Pending, Saved
 
 if TYPE_CHECKING:
@@ -50,7 +51,10 @@ class Daemon:
         err: TextIO,
         *,
         cpu: Callable[[], float] = time.process_time,
+        pulse: Callable[[], object] = bool,
+        journal: bool = False,
     ) -> None:
+        """`pulse` is called after each source: a round may take long. `journal`: `err` is read by journald."""
         self.config = config
         self.library = library
         self.streams = streams
@@ -63,6 +67,8 @@ class Daemon:
         self._err = err
         self._said: set[str] = set()
         self._cpu = cpu
+        self._pulse = pulse
+        self._journal = journal
         self._crowded: list[Report] = []  # of looks that could not wait for the end of a source's turn
         self.busy = False
         """Whether so much came in the last round that it is better to rest a little before the next."""
@@ -85,6 +91,7 @@ class Daemon:
         self.busy = False
         more = False
         for stream in self.streams.selected(names):
+            self._pulse()
             if self._read(stream, now):
                 more = True
                 self.streams.again(stream.source.name)
@@ -126,7 +133,6 @@ class Daemon:
         self._dirty |= {stream.source.name for stream in self.streams.all()}
         self._save(reports, now)
         self._tell()
-        self._save([], now)  # what was told just now
 
     def reload(self, config: WatchConfig, library: Library) -> None:
         """Go on with another configuration and other cards."""
@@ -253,6 +259,9 @@ class Daemon:
             return None
 
     def _tell(self) -> None:
+        """Tell what is to be told, and note that it was: after a kill it need not be told again."""
+        if not self.untold:
+            return
         while self.untold:
             number, report = self.untold[0]
             self.outlet.tell(report.incident)
@@ -262,8 +271,10 @@ class Daemon:
             if number:
                 self._told.append(number)
             del self.untold[0]
+        if self._attempt(lambda: self.store.save({}, 0.0, told=self._told)) is not None:
+            self._told = []
 
-    def note(self, status: str) -> None:
+    def keep_status(self, status: str) -> None:
         """Keep the status for `lmdiag status`."""
         try:
             self.store.set_meta("status", status)
@@ -277,4 +288,8 @@ class Daemon:
         if len(self._said) > 1000:
             self._said.clear()
         self._said.add(problem)
-        print(f"lmdiag: {visible(problem)}", file=self._err, flush=True)
+        self.note(f"lmdiag: {visible(problem)}", "warning")
+
+    def note(self, text: str, severity: str = "info") -> None:
+        """Write a line about the daemon itself."""
+        print(with_priority(severity, text) if self._journal else text, file=self._err, flush=True)

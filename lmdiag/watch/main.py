@@ -55,7 +55,6 @@ class _Loop:
     ) -> None:
         self._config = config
         self._reload = reload
-        self._err = err
         self._stopping = False
         self._reloading = False
         self._notifier = Notifier(os.environ, os.getpid())
@@ -72,7 +71,18 @@ class _Loop:
             out, library.card, format=config.format, color=config.color, width=config.width, journal=journal
         )
         tracker = Tracker(schedule(config), store.incidents())
-        self._daemon = Daemon(config, library, streams, tracker, store, outlet, counters, err)
+        self._daemon = Daemon(
+            config,
+            library,
+            streams,
+            tracker,
+            store,
+            outlet,
+            counters,
+            err,
+            pulse=lambda: self._notifier.alive(time.time()),
+            journal=goes_to_journal(2, os.environ),
+        )
         self._board = Board(self._daemon, config, out, time.time(), stack)
         for problem in (store.problem, *map(str, library.problems)):
             if problem:
@@ -146,7 +156,7 @@ class _Loop:
             self._daemon.streams.reload(config, library)
             self._config = config
             self._board.config_problem = ""
-            print("lmdiag: configuration and cards were read again", file=self._err, flush=True)
+            self._daemon.note("lmdiag: configuration and cards were read again")
         except LmdiagError as error:
             self._board.config_problem = str(error)
             self._daemon.say(f"{error}; the last good configuration stays in use")

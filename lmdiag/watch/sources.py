@@ -93,6 +93,9 @@ class Streams:
 
     def _give_up(self, now: float, found: Collection[str]) -> None:
         for name, stream in list(self._streams.items()):
+            if name not in found and stream.read_at is None and stream.kind == "file":
+                self._drop(name)  # it was not there at first, and then it was a directory
+                continue
             quiet = stream.since is not None and now - (stream.read_at or stream.since) > GONE_AFTER
             if isinstance(stream.source, FileSource) and name not in found and not stream.source.required and quiet:
                 self._drop(name)
