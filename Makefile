@@ -31,6 +31,7 @@ test-system: dev  ## what needs root, a real systemd, podman, logrotate, Prometh
 bench: dev
 	$(BIN)/python -m benchmarks.scan
 	$(BIN)/python -m benchmarks.catalog
+	$(BIN)/python -m benchmarks.watch
 
 cards: dev  ## rebuild the index of the cards after one has changed
 	$(BIN)/python -m lmdiag.match.pack rules

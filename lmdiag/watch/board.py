@@ -36,11 +36,15 @@ class Board:
         self._shown: Any = None
         self._rates: dict[str, tuple[float, int, float]] = {}  # source: when, how many lines, lines a second
         self._monitor: Any = None
+        self.address = ""
+        """Where it serves, to be told behind a comma; "" for nowhere."""
         if config.listen:
             from lmdiag.watch.metrics import MetricsServer, Monitor
 
             self._monitor = Monitor(daemon.counters, self.status(now))
-            stack.callback(MetricsServer(config.listen, self._monitor).close)
+            server = MetricsServer(config.listen, self._monitor)
+            stack.callback(server.close)
+            self.address = f", http://{server.address}/metrics"
         self._live = _live_view(config, out, stack)
         if self._live is not None:
             daemon.outlet.live = self._live.print_report

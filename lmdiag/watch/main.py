@@ -11,10 +11,12 @@ from contextlib import ExitStack
 from types import FrameType
 from typing import TextIO
 
+from lmdiag import __version__
 from lmdiag.config import WatchConfig
 from lmdiag.errors import LmdiagError
 from lmdiag.match.library import open_library
 from lmdiag.read.wake import REST, Waker, open_waker
+from lmdiag.report.control import visible
 from lmdiag.watch.board import Board
 from lmdiag.watch.counters import Counters
 from lmdiag.watch.daemon import Daemon
@@ -57,13 +59,15 @@ class _Loop:
         self._reload = reload
         self._stopping = False
         self._reloading = False
+        self._waker: Waker = open_waker(poll=config.poll == "always")
+        stack.callback(self._waker.close)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
         self._notifier = Notifier(os.environ, os.getpid())
         library = open_library(config.rules, config.disabled)
         counters = Counters()
         store = Store(config.state)
         stack.callback(store.close)
-        self._waker: Waker = open_waker(poll=config.poll == "always")
-        stack.callback(self._waker.close)
         streams = Streams(config, library, store.sources(), self._waker, own=_own_files(out, err))
         stack.callback(streams.close)
         journal = goes_to_journal(1, os.environ)
@@ -90,11 +94,12 @@ class _Loop:
 
     def run(self) -> int:
         """Go round until it is time to stop."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._on_signal)
         now = time.time()
         self._daemon.streams.discover(now)
-        self._notifier.ready()
+        count = len(self._daemon.streams.all())
+        found = f"watching {count} source{'' if count == 1 else 's'}"
+        self._daemon.note(f"lmdiag {__version__}: {found}, state in {visible(self._config.state)}{self._board.address}")
+        self._notifier.ready(found)
         try:
             while not self._stopping and self._round():
                 pass

@@ -83,6 +83,8 @@ def read_status(state_directory: str, *, running: bool) -> DaemonStatus | None:
         text = _stored(path, running=running)
         return status_from_json(text) if text is not None else None
     except (sqlite3.Error, ValueError) as error:
+        if running and "no such table" in str(error):  # it is just being made
+            return None
         raise _unreadable(str(path), str(error)) from error
 
 

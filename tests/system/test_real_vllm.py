@@ -168,7 +168,7 @@ class Stage:
 
     def counted(self, card: str) -> int:
         """Return how often the daemon has seen a card's incident, as `lmdiag status` says."""
-        rows = [row for row in self.watch.status()["incidents"] if row["card"] == card]
+        rows = [row for row in self.watch.status().get("incidents", ()) if row["card"] == card]
         return int(rows[0]["count"]) if rows else 0
 
     def end(self) -> None:

@@ -148,10 +148,11 @@ class Watch:
         return found
 
     def status(self) -> dict[str, Any]:
-        """Ask `lmdiag status` about the daemon."""
-        text = lmdiag("status", "--state", str(self.state), "--format", "jsonl")
-        found: dict[str, Any] = json.loads(text)
-        return found
+        """Ask `lmdiag status` about the daemon; empty while it has only just begun."""
+        text = lmdiag("status", "--state", str(self.state), "--format", "jsonl", expected=(0, 1))
+        told = json.loads(text)
+        assert told["running"]
+        return dict(told["status"] or {})
 
     def account(self) -> str:
         """Tell what the daemon said, for a failing test's message."""
