@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from report_samples import HIDDEN, MATCHED, REQUEST, SUMMARY, UNMATCHED
 
-from lmdiag.model import Facts, Incident, RaisedAt, Rewording, SourceLine, Summary
+from lmdiag.model import Facts, Incident, Loop, RaisedAt, Rewording, SourceLine, Summary
 from lmdiag.report.jsonl import dumps, incident_object, summary_object
 from lmdiag.report.schema import json_schema
 
 KEYS = [
     "schema_version", "kind", "id", "fingerprint", "state", "card", "title", "severity", "scope", "confidence",
     "cause_visible", "outcome", "root", "raised_at", "symptoms", "fields", "facts", "advice", "count", "processes",
-    "first_seen", "last_seen", "source", "first_line", "last_line", "evidence", "earlier", "reason", "clues",
+    "first_seen", "last_seen", "source", "first_line", "last_line", "evidence", "earlier", "reason", "clues", "loop",
 ]  # fmt: skip
-INCIDENTS = [MATCHED, UNMATCHED, HIDDEN, REQUEST, UNMATCHED._replace(facts=Facts(), first_seen=None, evidence=())]
+INCIDENTS = [MATCHED, UNMATCHED, HIDDEN, REQUEST, MATCHED._replace(loop=Loop(5, 720.0)), UNMATCHED._replace(facts=Facts(), first_seen=None, evidence=())]
 VALIDATOR = Draft202012Validator(json_schema())
 
 

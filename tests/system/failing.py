@@ -87,7 +87,7 @@ class Log:
     def reopen(self) -> None:
         """Go on in the file that stands at the path now; logrotate's `create` has made it."""
         self._file.close()
-        self._file = self.path.open("ab", buffering=0)
+        self._file = self._open()
 
     def close(self) -> None:
         """Write no more."""

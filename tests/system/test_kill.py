@@ -16,12 +16,18 @@ SEED = int(os.environ.get("LMDIAG_SEED") or random.SystemRandom().randrange(1 <<
 """Of all randomness here; a failing test names it."""
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(300, marks=pytest.mark.system)])
-def test_killed_at_random_moments_it_reports_every_incident_under_one_id(tmp_path: Path, kills: int) -> None:
+@pytest.mark.parametrize(
+    ("kills", "append"),
+    [(10, True), pytest.param(40, False, marks=pytest.mark.system), pytest.param(300, True, marks=pytest.mark.system)],
+    ids=["10", "40, with NULs behind a truncation", "300"],
+)
+def test_killed_at_random_moments_it_reports_every_incident_under_one_id(
+    tmp_path: Path, kills: int, append: bool
+) -> None:
     chance = random.Random(SEED)  # noqa: S311
     path = tmp_path / "logs" / "server.log"
     path.parent.mkdir()
-    log = Log(path)
+    log = Log(path, append=append)
     writer = Writer(log, random.Random(chance.random()), pause=0.6, rotations=0.05)  # noqa: S311
     watch = Watch([path], tmp_path, "--from", "start")
     with watch, writer:
