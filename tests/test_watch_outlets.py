@@ -8,7 +8,8 @@ import json
 import pytest
 from report_samples import MATCHED, cards
 
-from lmdiag.model import Incident, Loop
+from lmdiag.errors import CardError
+from lmdiag.model import Card, Incident, Loop
 from lmdiag.watch.outlets import Outlet
 
 
@@ -43,6 +44,17 @@ def test_one_that_is_over_is_told_in_a_few_lines() -> None:
     text = told(MATCHED._replace(state="resolved"))
     assert text.startswith("RESOLVED")
     assert len(text.strip().splitlines()) < 8
+
+
+def test_a_card_that_is_gone_costs_its_text_only() -> None:
+    """Its file broke, or it was taken out, after the incident had been found."""
+
+    def gone(card_id: str) -> Card:
+        raise CardError(f"there is no card {card_id!r}")
+
+    out = io.StringIO()
+    Outlet(out, gone, format="text").tell(MATCHED._replace(state="opened"))
+    assert MATCHED.title in out.getvalue()
 
 
 @pytest.mark.parametrize(("state", "severity", "mark"), [("opened", "critical", "<2>"), ("repeated", "warning", "<4>"), ("resolved", "critical", "<6>")])  # fmt: skip

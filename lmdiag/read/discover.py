@@ -42,7 +42,7 @@ class Discovery:
         max_files: int = 1000,
         from_start: bool = False,
     ) -> None:
-        """`own`: files that the daemon itself writes to. `from_start`: begin with the first restart of a container."""
+        """`own`: files and directories that the daemon writes to. `from_start`: begin with a container's first restart."""
         self.problems: list[str] = []
         """What could not be looked at, as of the last call of sources()."""
         self.skipped: list[tuple[str, str]] = []
@@ -143,7 +143,7 @@ class _Finder:
         return "it is compressed: nothing more is written into it" if is_packed(path) else None
 
     def _add_directory(self, directory: str, status: os.stat_result) -> None:
-        if ident_of(status) in self._seen:  # also where links run in a circle
+        if ident_of(status) in self._seen or ident_of(status) in self._own:  # also where links run in a circle
             return
         self._seen[ident_of(status)] = directory
         try:

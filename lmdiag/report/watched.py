@@ -10,15 +10,12 @@ from lmdiag.report.layout import Block, Span
 from lmdiag.report.sections import counted, field, paragraphs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lmdiag.model import Card, Incident
 
 
-def watched_blocks(incident: Incident, cards: Callable[[str], Card]) -> list[Block]:
-    """Build the blocks of one report. `cards` gives the card of an id."""
+def watched_blocks(incident: Incident, card: Card | None) -> list[Block]:
+    """Build the blocks of one report. `card` is the one that `incident.card` names, if it can be had."""
     if incident.state == "opened":
-        card = cards(incident.card) if incident.card else None
         return [*incident_blocks(incident, card, verbose=False), field("Incident", Span(incident.id, "raw"))]
     return _resolved(incident) if incident.state == "resolved" else _repeated(incident)
 

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lmdiag.report.control import clip, one_line
-from lmdiag.report.incident import incident_blocks
 from lmdiag.report.text import print_blocks
+from lmdiag.report.watched import watched_blocks
 from lmdiag.watch.status import size
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class LiveView:
         """Print the incident's report above the view. `card` is the one that `incident.card` names."""
         file = io.StringIO()
         color = self._console.color_system is not None and not self._console.no_color
-        blocks = incident_blocks(incident, card, verbose=False)
+        blocks = watched_blocks(incident, card)
         print_blocks(blocks, file=file, color=color, width=self._console.width)
         # The text has been made safe, and its colours are our own: none of it is markup.
         self._console.print(Text.from_ansi(file.getvalue() + "\n"), soft_wrap=True, highlight=False)

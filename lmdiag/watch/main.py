@@ -68,7 +68,7 @@ class _Loop:
         counters = Counters()
         store = Store(config.state)
         stack.callback(store.close)
-        streams = Streams(config, library, store.sources(), self._waker, own=_own_files(out, err))
+        streams = Streams(config, library, store.sources(), self._waker, own=_own_files(config.state, out, err))
         stack.callback(streams.close)
         journal = goes_to_journal(1, os.environ)
         outlet = Outlet(
@@ -168,9 +168,10 @@ class _Loop:
         self._notifier.ready()
 
 
-def _own_files(*streams: TextIO) -> frozenset[tuple[int, int]]:
+def _own_files(state: str, *streams: TextIO) -> frozenset[tuple[int, int]]:
     """Return (device, inode) of what the daemon writes to: it must not read itself."""
-    found = set()
+    directory = os.stat(state)
+    found = {(directory.st_dev, directory.st_ino)}
     for stream in (*streams, sys.__stdout__, sys.__stderr__):
         try:
             status = os.fstat(stream.fileno()) if stream else None
