@@ -15,6 +15,7 @@ from lmdiag.config import WatchConfig
 from lmdiag.errors import StateError
 from lmdiag.match.library import Library, open_library
 from lmdiag.read.wake import PollWaker
+from lmdiag.watch import frozen
 from lmdiag.watch.counters import Counters
 from lmdiag.watch.daemon import Daemon
 from lmdiag.watch.main import schedule
@@ -246,3 +247,47 @@ def test_the_next_round_is_due_when_something_settles(node: Node) -> None:
     assert 0.0 < node.daemon.wait(node.now) <= 1.0
     node.step(1.1)
     assert node.daemon.wait(node.now) == 5.0
+
+
+def test_a_state_of_another_version_loses_nothing_and_tells_nothing_again(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed while the daemon was updated is news; what had failed before is not, and may fail again."""
+    node.write(SERDE)
+    assert [state for state, _, _ in node.step()] == ["opened"]
+    node.write(HEALTHY)
+    assert [state for state, _, _ in node.step() + node.step(6.0)] == ["resolved"]
+    node.kill()
+    monkeypatch.setattr(frozen, "_HEAD", b"lmdiag 99\n")
+    node.write(USAGE)
+    node.start()
+    assert node.step() + node.step(2.0) == [("opened", "unknown-dtype", 1)]
+    node.write(SERDE)
+    assert ("opened", "lmcache-mla-naive-serde", 1) in node.step() + node.step(2.0)
+
+
+def test_a_log_that_cannot_be_digested_does_not_hide_the_others(tmp_path: Path, library: Library) -> None:
+    node = Node(tmp_path, library, paths=(str(tmp_path / "a.log"), str(tmp_path / "server.log")))
+    (tmp_path / "a.log").write_bytes(b"x\n")
+    node.step()
+    bad = next(stream for stream in node.daemon.streams.all() if stream.source.name.endswith("a.log"))
+    real = bad.feed
+
+    def fails(data: bytes, now: float) -> None:
+        raise RecursionError("too deep")
+
+    bad.feed = fails  # type: ignore[method-assign]
+    (tmp_path / "a.log").write_bytes(b"x\ny\n")
+    node.write(SERDE)
+    assert node.step() == [("opened", "lmcache-mla-naive-serde", 1)]
+    assert "too deep" in node.err.getvalue()
+    bad.feed = real  # type: ignore[method-assign]
+    (tmp_path / "a.log").write_bytes(b"x\ny\n" + USAGE)
+    assert node.step() + node.step(2.0) == [("opened", "unknown-dtype", 1)]
+    node.kill()
+
+
+def test_a_problem_that_comes_back_is_said_again(node: Node) -> None:
+    node.daemon.say("a.log", "a.log: permission denied")
+    node.daemon.say("a.log", "a.log: permission denied")
+    node.daemon.say("a.log", "")
+    node.daemon.say("a.log", "a.log: permission denied")
+    assert node.err.getvalue().count("permission denied") == 2

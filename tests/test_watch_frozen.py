@@ -56,6 +56,24 @@ def test_a_state_cannot_run_anything(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_nothing_can_be_reached_through_what_is_allowed() -> None:
+    """By attributes of our own classes, or by what our modules import."""
+    from functools import partial
+
+    class ByAttribute:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return getattr, (Pipeline, "feed")
+
+    class ByImport:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return partial, (print, "x")
+
+    assert frozen.load(frozen.dump(ByAttribute())) is None
+    assert frozen.load(frozen.dump(ByImport())) is None
+    imported = frozen.dump(Pipeline("s", NoCards())).replace(b"lmdiag.pipeline", b"lmdiag.watch.s.")
+    assert frozen.load(imported) is None
+
+
 def test_functions_of_ours_cannot_be_called_either() -> None:
     class Sly:
         def __reduce__(self) -> tuple[Any, ...]:

@@ -48,7 +48,7 @@ def test_a_loop_that_is_stuck_is_a_fault() -> None:
 def test_a_person_is_told_everything_at_once() -> None:
     status = at(100.0, GOOD, BAD._replace(required=False))._replace(config_problem="unknown key")
     assert current_problems(status, 101.0) == [
-        "configuration: unknown key; the last good one is in use",
+        "unknown key",
         "a.log: it does not exist",
     ]
     assert current_problems(at(100.0, GOOD), 132.0) == ["the daemon has not gone round for 32 s"]

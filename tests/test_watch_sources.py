@@ -82,15 +82,15 @@ def test_it_goes_on_where_the_last_run_was(tmp_path: Path) -> None:
     assert (again.lines, again.fresh) == (1, False)
 
 
-def test_a_state_that_cannot_be_used_begins_anew_without_telling_again(tmp_path: Path) -> None:
+def test_a_state_that_cannot_be_used_reads_the_life_up_to_there_once_more(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_bytes(SERDE)
     [stream] = streams_of(str(log), from_="start").all()
     drained(stream)
     saved = {str(log): Saved(stream.source.position(), b"of another version")}
     [again] = streams_of(str(log), saved=saved, from_="start").all()
-    assert drained(again) == SERDE
-    assert again.rebase
+    assert (drained(again), again.fresh, again.baseline) == (b"", True, False)
+    assert [finding.outcome for finding in again.findings()] == ["start_failed"]  # it was read once more, up to there
 
 
 def test_the_daemons_own_output_is_not_followed(tmp_path: Path) -> None:
@@ -179,3 +179,56 @@ def test_a_reload_takes_in_what_is_new_and_drops_what_is_gone(tmp_path: Path) ->
     found.reload(WatchConfig(paths=(str(tmp_path / "b.log"),)), NoCards())  # type: ignore[arg-type]
     found.discover(100.0)
     assert names(found) == [str(tmp_path / "b.log")]
+
+
+def test_a_path_that_a_reload_adds_is_read_from_where_it_is_told(tmp_path: Path) -> None:
+    for name in ("a.log", "b.log"):
+        (tmp_path / name).write_bytes(b"old\n")
+    found = streams_of(str(tmp_path / "a.log"), from_="end")
+    found.reload(WatchConfig(paths=(str(tmp_path / "a.log"), str(tmp_path / "b.log")), from_="end"), NoCards())  # type: ignore[arg-type]
+    found.discover(100.0)
+    assert [drained(stream) for stream in found.all()] == [b"", b""]
+
+
+def test_a_directory_that_was_away_is_not_read_again(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "a.log").write_bytes(b"one\n")
+    found = streams_of(str(logs / "*.log"), from_="start")
+    [stream] = found.all()
+    stream.begin(10.0)
+    stream.feed(drained(stream), 10.0)
+    logs.rename(tmp_path / "away")
+    for now in (2000.0, 4000.0):
+        found.discover(now)
+    assert names(found) == []
+    (tmp_path / "away").rename(logs)
+    found.discover(5000.0)
+    [stream] = found.all()
+    assert (drained(stream), stream.lines, stream.fresh) == (b"", 1, False)
+
+
+def test_a_name_that_is_not_utf8_is_followed_under_one_that_is(tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/caf\xe9.log"
+    with open(path, "wb") as file:
+        file.write(b"one\n")
+    [stream] = streams_of(str(tmp_path / "*.log"), from_="start").all()
+    assert stream.source.name == f"{tmp_path}/caf\\xe9.log"
+    assert drained(stream) == b"one\n"
+    str(stream.source.position()).encode()
+
+
+def test_a_container_is_listened_to_where_it_writes_now(tmp_path: Path) -> None:
+    pod = tmp_path / "pods" / "ns_pod_uid" / "vllm"
+    pod.mkdir(parents=True)
+    (pod / "0.log").write_bytes(b"one\n")
+    found = streams_of(str(tmp_path / "pods"), from_="start")
+    [stream] = found.all()
+    drained(stream)
+    (pod / "1.log").write_bytes(b"two\n")
+    found.discover(100.0)
+    drained(stream)
+    found.discover(200.0)
+    assert found.awake(200.0) is None
+    found.woken((), {str(pod / "1.log")})
+    assert found.awake(200.1) == {stream.source.name}

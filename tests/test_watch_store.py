@@ -73,6 +73,31 @@ def test_a_damaged_file_is_put_aside(tmp_path: Path) -> None:
     assert (tmp_path / (FILE + ".damaged")).read_bytes().startswith(b"this is")
 
 
+def test_a_damaged_page_is_found_at_the_start(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    store.save({str(n): Saved({"offset": n}, b"x" * 3000) for n in range(50)}, 1.0)
+    store.close()
+    data = bytearray((tmp_path / FILE).read_bytes())
+    data[8192:60000] = b"\xff" * (60000 - 8192)
+    (tmp_path / FILE).write_bytes(data)
+    store = Store(str(tmp_path))
+    assert "put aside" in store.problem
+    assert store.sources() == {}
+
+
+def test_a_name_that_cannot_be_kept_is_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="cannot be saved"):
+        Store(str(tmp_path)).save({"caf\udce9": Saved({}, b"")}, 1.0)
+
+
+def test_sources_that_nobody_saved_for_long_go(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    store.save({"old": Saved({}, b"")}, 1.0)
+    store.save({"new": Saved({}, b"")}, 5.0)
+    store.forget(2.0)
+    assert list(store.sources()) == ["new"]
+
+
 def test_another_format_is_put_aside(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / FILE) as db:
         db.execute("PRAGMA user_version = 99")

@@ -133,9 +133,16 @@ class Diagnoser:
         return max(map(len, self._lives.values()), default=0)
 
     def trim(self, lives: int) -> None:
-        """Keep the first and the newest `lives` lives of each service; of others remain the numbers."""
+        """Keep the first and the newest `lives` lives of each service; of others remain the numbers.
+
+        Of very many services those that were silent longest are forgotten.
+        """
         for kept in self._lives.values():
             self._trim(kept, lives)
+        if len(self._lives) > _MAX_SERVICES // 2:
+            by_age = sorted(self._lives, key=lambda service: self._lives[service][-1].last_line)
+            for service in by_age[: -_MAX_SERVICES // 4]:  # containers that came and went
+                del self._lives[service]
 
     def _trim(self, lives: list[Life], most: int) -> None:
         for old in lives[1:-most]:

@@ -24,7 +24,7 @@ class LMCacheRecords:
         self._open: dict[str, tuple[RecordKey, int]] = {}
         self._max_open = max_open
         self._held: list[Logical] | None = None
-        self._known: set[str] = set()
+        self._known: dict[str, None] = {}
 
     def ignores(self, chain: str) -> bool:
         """Say whether a record of another logger in this chain would change nothing."""
@@ -50,8 +50,10 @@ class LMCacheRecords:
             return
         if starts:
             yield from self.close()
-        elif chain and len(self._known) < self._max_open:
-            self._known.add(chain)
+        elif chain and chain not in self._known:
+            if len(self._known) >= self._max_open:
+                del self._known[next(iter(self._known))]  # most belong to lives long over
+            self._known[chain] = None
         if starts and not ends and key is not None and key.level not in _LOUD:
             self._held = []
         yield self._with_record(logical)

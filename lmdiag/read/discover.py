@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lmdiag.read import globs
-from lmdiag.read.files import explain
+from lmdiag.read.files import explain, readable_name
 from lmdiag.read.generations import container_of, is_packed
 from lmdiag.read.lognames import unfit_kind, unfit_name
 from lmdiag.read.parts import Ident, ident_of
@@ -91,11 +91,11 @@ class _Finder:
         try:
             status = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
-            self._add_once(Found(path, path, required=True), os.path.abspath(path))
+            self._add_once(Found(path, readable_name(path), required=True), os.path.abspath(path))
         except ValueError as error:  # a NUL in the path
             self.problems.append(f"{path!r}: {error}")
         except PermissionError:  # whoever follows it says so, and tries again
-            self._add_once(Found(path, path, required=True), os.path.abspath(path))
+            self._add_once(Found(path, readable_name(path), required=True), os.path.abspath(path))
         except OSError as error:
             self.problems.append(str(explain(path, error)))
         else:
@@ -127,13 +127,13 @@ class _Finder:
         if stat.S_ISDIR(status.st_mode):
             self._add_directory(path, status)
         elif stat.S_ISFIFO(status.st_mode):
-            self._add_once(Found(path, path, required, kind="fifo"), ident_of(status))
+            self._add_once(Found(path, readable_name(path), required, kind="fifo"), ident_of(status))
         elif reason := self._unfit(path, status):
             self.skipped.append((path, reason))
             if required:
                 self.problems.append(f"{path} is not followed: {reason}")
         else:
-            self._add_once(Found(path, path, required), ident_of(status))
+            self._add_once(Found(path, readable_name(path), required), ident_of(status))
 
     def _unfit(self, path: str, status: os.stat_result) -> str | None:
         if kind := unfit_kind(status):
@@ -198,7 +198,7 @@ def _begin_with(logs: list[Found], *, from_start: bool) -> Found:
     # The last but one: what made the container restart stands at its end.
     first = named[0] if named else logs[0] if from_start else logs[-2:][0]
     container = container_of(first.path)
-    return first._replace(name=container.name if container else first.name)
+    return first._replace(name=readable_name(container.name) if container else first.name)
 
 
 def _with_unique_names(found: list[Found]) -> list[Found]:
@@ -206,6 +206,6 @@ def _with_unique_names(found: list[Found]) -> list[Found]:
     names: set[str] = set()
     out = []
     for one in found:
-        out.append(one._replace(name=one.path) if one.name in names else one)
+        out.append(one._replace(name=readable_name(one.path)) if one.name in names else one)
         names.add(out[-1].name)
     return out

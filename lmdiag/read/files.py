@@ -44,6 +44,11 @@ def explain(path: str, error: OSError) -> InputError:
     return InputError(f"{path}: {error.strerror or error}{hint}")
 
 
+def readable_name(path: str) -> str:
+    """Write a path that is not UTF-8 with escapes, so that it can be printed and kept."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 class RawFile(RawReader):
     """A file, or standard input for the path "-"; raises InputError if it cannot be opened."""
 

@@ -74,8 +74,10 @@ def open_siblings(path: str) -> Iterator[Part | Unreadable]:
             part = open_part(sibling)
         except InputError:
             yield Unreadable(sibling, "archive that cannot be read", os.stat(sibling))
-        except PermissionError:
-            yield Unreadable(sibling, "permission denied", os.stat(sibling))
+        except FileNotFoundError:
+            raise
+        except OSError as error:  # one bad sibling must not hide the log
+            yield Unreadable(sibling, (error.strerror or str(error)).lower(), os.stat(sibling))
         else:
             if part.opened.st_size:
                 yield part
@@ -155,6 +157,9 @@ class Past:
                         parts.append(sibling)
             except FileNotFoundError:
                 close_all(*parts)
+            except OSError:
+                close_all(*parts)
+                raise
             else:
                 return parts
         return []

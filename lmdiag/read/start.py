@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from typing import Any
 
 _BLOCK = 1 << 20
 _SEARCHED = 1 << 30
 """Bytes that are searched backwards for a start, and up to which lines are counted."""
 _CONTEXT = 64 << 20
+_MAX_TRIED = 200_000
 _GROUP = 200
 """Lines between two marks of the same start, at most."""
 _BANNER_LINES = 5
@@ -63,14 +65,50 @@ def _life(fd: int, size: int) -> int:
 
 
 def _last_mark(fd: int, size: int) -> int | None:
+    tried = 0
     for start, block in _blocks_back(fd, size, _SEARCHED):
-        if any(needle in block for needle in _NEEDLES):
-            at = None
-            for found in _MARK.finditer(block):
-                at = found.end()
-            if at is not None:
-                return start + block.rfind(b"\n", 0, at) + 1
+        for first, line in _lines_with_needles(block):
+            tried += 1
+            if _MARK.search(line):
+                return start + first
+            if tried == _MAX_TRIED:  # another program's log, which speaks of versions all the time
+                return None
     return None
+
+
+def _lines_with_needles(block: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that may hold a mark, with the offset of each, the last one first."""
+    end = len(block)
+    while (at := max(block.rfind(needle, 0, end) for needle in _NEEDLES)) >= 0:
+        first = block.rfind(b"\n", 0, at) + 1
+        last = block.find(b"\n", at)
+        yield first, block[first : last if last >= 0 else len(block)]
+        end = first
+
+
+def known_life(path: str, position: dict[str, Any]) -> tuple[Iterator[bytes], int]:
+    """Return the server's present life as far as a position of FileSource has read it, and how many lines stand before.
+
+    Nothing, if the file was rotated since, or if it is more than 64 MiB.
+    """
+    offset, before = start_offset(path, "life")
+    try:
+        status = os.stat(path)
+    except OSError:
+        return iter(()), 0
+    until = position.get("offset", 0)
+    same = (status.st_dev, status.st_ino) == (position.get("dev"), position.get("ino"))
+    if not same or not offset <= until <= min(status.st_size, offset + _CONTEXT):
+        return iter(()), 0
+    return _blocks(path, offset, until), before
+
+
+def _blocks(path: str, offset: int, until: int) -> Iterator[bytes]:
+    with open(path, "rb", buffering=0) as file:
+        file.seek(offset)
+        while offset < until and (block := file.read(min(_BLOCK, until - offset))):
+            offset += len(block)
+            yield block
 
 
 def _group_start(fd: int, mark: int) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from lmdiag.read.files import explain
+from lmdiag.read.files import explain, readable_name
 from lmdiag.read.generations import Past, Unread, close_all, container_of, find_mark, restarts
 from lmdiag.read.parts import BLOCK, NOTHING_READ, Mark, Part, PlainPart, ident_of
 
@@ -69,6 +69,11 @@ class FileSource:
         if position is not None:
             self._load(position)
 
+    @property
+    def path(self) -> str:
+        """Where the newest bytes are written: a container's log has another path after each restart."""
+        return self._path
+
     def fileno(self) -> None:
         """Return None: a file is always ready."""
 
@@ -90,7 +95,7 @@ class FileSource:
             return self._saved
         mark = self._parts[0].mark if self._parts else NOTHING_READ
         return {
-            "path": self._path,
+            "path": readable_name(self._path),
             "generation": self.generation,
             **mark.as_json(),
             "left": self._left and len(self._parts) == 1,
@@ -317,8 +322,8 @@ class FileSource:
         self._past = Past(position["known"])
         if position["torn"]:
             self._last_byte = b""
-        if self._container and os.path.dirname(position["path"]) == os.path.dirname(self._path):
-            self._path = position["path"]
+        if self._container and os.path.dirname(position["path"]) == os.path.dirname(readable_name(self._path)):
+            self._path = os.path.join(os.path.dirname(self._path), os.path.basename(position["path"]))
 
     def _open(self) -> None:
         new = self._open_path()

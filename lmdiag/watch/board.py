@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TextIO
 
 from lmdiag import __version__
+from lmdiag.errors import UsageError
 from lmdiag.watch.counters import DaemonStatus, IncidentStatus, SourceStatus, status_to_json
 from lmdiag.watch.tracker import loop_of
 
@@ -28,7 +29,6 @@ class Board:
     """Keeps the daemon's status and gives it to those who look."""
 
     def __init__(self, daemon: Daemon, config: WatchConfig, out: TextIO, now: float, stack: ExitStack) -> None:
-        """Raises UsageError if the address to listen at cannot be used."""
         self.config_problem = ""
         self._daemon = daemon
         self._started_at = now
@@ -36,15 +36,21 @@ class Board:
         self._shown: Any = None
         self._rates: dict[str, tuple[float, int, float]] = {}  # source: when, how many lines, lines a second
         self._monitor: Any = None
+        self.problem = ""
         self.address = ""
         """Where it serves, to be told behind a comma; "" for nowhere."""
         if config.listen:
             from lmdiag.watch.metrics import MetricsServer, Monitor
 
             self._monitor = Monitor(daemon.counters, self.status(now))
-            server = MetricsServer(config.listen, self._monitor)
-            stack.callback(server.close)
-            self.address = f", http://{server.address}/metrics"
+            try:
+                server = MetricsServer(config.listen, self._monitor)
+            except UsageError as error:  # who has the port may be gone at the next start; the logs cannot wait
+                self.problem = str(error)
+                daemon.say("metrics", f"{error}; going on without /metrics and /healthz")
+            else:
+                stack.callback(server.close)
+                self.address = f", http://{server.address}/metrics"
         self._live = _live_view(config, out, stack)
         if self._live is not None:
             daemon.outlet.live = self._live.print_report
@@ -83,7 +89,7 @@ class Board:
             incidents=tuple(_incident(item) for item in shown),
             queue=len(daemon.untold),
             dropped=tuple((source, why, count) for (source, why), count in daemon.counters.dropped.items() if count),
-            config_problem=self.config_problem,
+            config_problem=self.config_problem or self.problem,
             ready=True,
         )
 

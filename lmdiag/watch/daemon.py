@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, TextIO
 
 from lmdiag.errors import StateError
 from lmdiag.report.control import visible
-from lmdiag.watch.flood import Flood
 from lmdiag.watch.notify import with_priority
 from lmdiag.watch.store import Pending, Saved
 
@@ -65,19 +65,16 @@ class Daemon:
         self.untold: list[Pending] = store.pending()
         self._told: list[int] = []
         self._err = err
-        self._said: set[str] = set()
+        self._said: dict[str, str] = {}  # source, or "": what was last said of it
         self._cpu = cpu
         self._pulse = pulse
         self._journal = journal
-        self._crowded: list[Report] = []  # of looks that could not wait for the end of a source's turn
+        self._reports: list[Report] = []  # to be saved
         self.busy = False
         """Whether so much came in the last round that it is better to rest a little before the next."""
         self._saved_at = 0.0
         self._dirty: set[str] = set()
         counters.know_cards((name, severity) for name, (_, severity, _) in library.pack.headers.items())
-        self._floods: dict[str, Flood] = {}
-        self._caught_up: dict[str, bool] = {}
-        self._look_after: dict[str, float] = {}
 
     # -- the round ---------------------------------------------------------------------------------------------------
 
@@ -92,17 +89,32 @@ class Daemon:
         more = False
         for stream in self.streams.selected(names):
             self._pulse()
-            if self._read(stream, now):
+            if self._guarded(stream, self._read, now):
                 more = True
                 self.streams.again(stream.source.name)
-        reports, self._crowded = self._crowded, []
         for stream in self.streams.all():
-            reports += self._look(stream, now)
-        reports += self.tracker.tick(now)
-        if reports or self._due(now):
-            self._save(reports, now)
+            self._guarded(stream, self._look, now)
+        self._reports += self.tracker.tick(now)
+        if self._reports or self._due(now):
+            self._save(now)
         self._tell()
         return more
+
+    def _guarded(self, stream: Stream, action: Callable[[Stream, float], bool], now: float) -> bool:
+        """Do it, and go on if it fails: one log that lmdiag cannot digest must not hide the others."""
+        try:
+            return action(stream, now)
+        except Exception as error:  # noqa: BLE001 (the loop's edge)
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            self.say(
+                stream.source.name,
+                f"{stream.source.name}: a defect of lmdiag, please report it: {error!r} at {where.filename}:{where.lineno}; "
+                "what was open in this log is forgotten",
+            )
+            self.counters.add_dropped(stream.source.name, "unreadable", 1)
+            stream.start_over()
+            self.tracker.rebase(stream.source.name, ())
+            return False
 
     def _forget(self) -> None:
         """Drop what was kept of sources that are gone for good."""
@@ -111,8 +123,7 @@ class Daemon:
             self.tracker.forget(name)
             self.counters.forget_source(name)
             self._dirty.discard(name)
-        if gone:
-            self._attempt(lambda: self.store.forget(gone))
+            self._said.pop(name, None)
 
     def wait(self, now: float) -> float:
         """Return the seconds until something is due that no source wakes us for; at most five."""
@@ -126,12 +137,11 @@ class Daemon:
 
     def finish(self, now: float) -> None:
         """Look at everything as it stands, tell it and save: the end, or a single pass."""
-        reports, self._crowded = self._crowded, []
         for stream in self.streams.all():
             if stream.changed_at is not None:
-                reports += self._update(stream, now, settled=True)
+                self._guarded(stream, self._look_now, now)
         self._dirty |= {stream.source.name for stream in self.streams.all()}
-        self._save(reports, now)
+        self._save(now)
         self._tell()
 
     def reload(self, config: WatchConfig, library: Library) -> None:
@@ -146,7 +156,8 @@ class Daemon:
 
     def _read(self, stream: Stream, now: float) -> bool:
         source, taken, data = stream.source, 0, b""
-        stream.begin(now)
+        if stream.since is None:
+            self._begin(stream, now)
         if source.name not in self.counters.lines:
             self.counters.know_source(source.name)
         while taken < _TURN and (data := source.read()):
@@ -154,32 +165,38 @@ class Daemon:
             before = stream.lines
             self._feed(stream, data, now)
             if stream.crowded:
-                self._crowded += self._update(stream, now, settled=False)
+                self._update(stream, now, settled=False)
             self.counters.add_lines(source.name, stream.lines - before, len(data))
         for reason, count in source.lost():
             self.counters.add_dropped(source.name, reason, count)
-            self.say(f"{source.name}: {reason}" + (f" ({count})" if count else ""))
+            self.note(
+                f"lmdiag: {visible(source.name)}: lost: {visible(reason)}" + (f" ({count})" if count else ""), "warning"
+            )
         self.busy = self.busy or taken > _MUCH
         if taken:
             self._dirty.add(source.name)
         if not data:
-            self._caught_up[source.name] = True
-            if flood := self._floods.pop(source.name, None):
-                flood.calm()
-        if source.problem:
-            self.say(source.problem if source.name in source.problem else f"{source.name}: {source.problem}")
+            stream.caught_up = True
+            stream.flood.calm()
+        problem = source.problem
+        self.say(source.name, problem if not problem or source.name in problem else f"{source.name}: {problem}")
         return taken >= _TURN
+
+    def _begin(self, stream: Stream, now: float) -> None:
+        """Take up a source. One whose lines are counted anew has nothing in common with what was known of it."""
+        if stream.fresh:
+            self.tracker.rebase(stream.source.name, stream.findings() if stream.lines else ())
+        stream.begin(now)
 
     def _feed(self, stream: Stream, data: bytes, now: float) -> None:
         """Feed a block; of one that only repeats, in a source that is far behind, no more than its torn ends."""
         name = stream.source.name
-        behind = stream.source.lag() if self._caught_up.get(name) else 0
+        behind = stream.source.lag() if stream.caught_up else 0
         if behind < self.config.max_behind // _BEHIND:
             stream.feed(data, now)
             return
         start, end = data.find(b"\n") + 1, data.rfind(b"\n") + 1
-        flood = self._floods.setdefault(name, Flood())
-        if start < end and flood.repeats(data[start:end], hexadecimal=behind > self.config.max_behind):
+        if start < end and stream.flood.repeats(data[start:end], hexadecimal=behind > self.config.max_behind):
             stream.feed(data[:start], now)
             stream.skip(data[start:end])
             stream.feed(data[end:], now)
@@ -195,32 +212,31 @@ class Daemon:
 
     def _next_look(self, stream: Stream) -> float:
         """Return when a changed stream is to be looked at: at once if it moved, but not all the time."""
-        earliest = self._look_after.get(stream.source.name, 0.0)
-        return earliest if stream.moved else max(earliest, self._settles_at(stream))
+        return stream.look_after if stream.moved else max(stream.look_after, self._settles_at(stream))
 
-    def _look(self, stream: Stream, now: float) -> list[Report]:
-        """Look at a stream that has settled, or in which something final may stand."""
-        if stream.changed_at is None or now < self._next_look(stream) or self._reads_the_past(stream):
-            return []
-        return self._update(stream, now, settled=now >= self._settles_at(stream))
+    def _look(self, stream: Stream, now: float) -> bool:
+        """Look at a stream that has settled, or in which something final may stand.
 
-    def _reads_the_past(self, stream: Stream) -> bool:
-        """Whether the first reading of a source goes on; it is looked at when it has come to the end."""
-        return stream.baseline and not self._caught_up.get(stream.source.name)
+        The first reading of the past is looked at when it has come to the end.
+        """
+        due = stream.changed_at is not None and now >= self._next_look(stream)
+        if due and (stream.caught_up or not stream.baseline):
+            self._update(stream, now, settled=now >= self._settles_at(stream))
+        return False
 
-    def _update(self, stream: Stream, now: float, *, settled: bool) -> list[Report]:
+    def _look_now(self, stream: Stream, now: float) -> bool:
+        self._update(stream, now, settled=True)
+        return False
+
+    def _update(self, stream: Stream, now: float, *, settled: bool) -> None:
         name, began = stream.source.name, self._cpu()
         findings = stream.findings(settled=settled)
-        if stream.rebase and settled:
-            stream.rebase = False
-            self.tracker.rebase(name, findings)
-        reports = self.tracker.update(name, findings, now, settled=settled, baseline=stream.baseline)
-        if not self._reads_the_past(stream):
+        self._reports += self.tracker.update(name, findings, now, settled=settled, baseline=stream.baseline)
+        if stream.caught_up:
             stream.end_baseline()
         share = _BUSY_LOOK_SHARE if self.busy else _LOOK_SHARE
-        self._look_after[name] = now + share * (self._cpu() - began)
+        stream.look_after = now + share * (self._cpu() - began)
         self.counters.set_records(name, *stream.records)
-        return reports
 
     # -- saving and telling ------------------------------------------------------------------------------------------
 
@@ -228,7 +244,7 @@ class Daemon:
         waiting = bool(self._dirty or self._told or self.tracker.changed or self.tracker.removed)
         return waiting and now - self._saved_at >= SAVE_EVERY
 
-    def _save(self, reports: list[Report], now: float) -> None:
+    def _save(self, now: float) -> None:
         """Save the state of this moment with what is to be told. What cannot be saved is told nevertheless."""
         saved = {
             stream.source.name: Saved(stream.source.position(), stream.save())
@@ -236,7 +252,8 @@ class Daemon:
             if stream.source.name in self._dirty
         }
         self._saved_at = now
-        tracker = self.tracker
+        tracker, reports = self.tracker, self._reports
+        self._reports = []
         numbers = self._attempt(
             lambda: self.store.save(
                 saved, now, changed=tracker.changed.values(), removed=tracker.removed, reports=reports, told=self._told
@@ -253,10 +270,12 @@ class Daemon:
 
     def _attempt(self, action: Callable[[], list[int] | None]) -> list[int] | None:
         try:
-            return action()
+            found = action()
         except StateError as error:
-            self.say(str(error))
+            self.say("", str(error))
             return None
+        self.say("", "")
+        return found
 
     def _tell(self) -> None:
         """Tell what is to be told, and note that it was: after a kill it need not be told again."""
@@ -279,16 +298,16 @@ class Daemon:
         try:
             self.store.set_meta("status", status)
         except StateError as error:
-            self.say(str(error))
+            self.say("", str(error))
 
-    def say(self, problem: str) -> None:
-        """Tell a problem of the daemon's own, once."""
-        if problem in self._said:
-            return
-        if len(self._said) > 1000:
-            self._said.clear()
-        self._said.add(problem)
-        self.note(f"lmdiag: {visible(problem)}", "warning")
+    def say(self, about: str, problem: str) -> None:
+        """Tell a problem of a source, or ("") of the daemon, when it begins or has become another one."""
+        if problem and self._said.get(about) != problem:
+            self.note(f"lmdiag: {visible(problem)}", "warning")
+        if problem:
+            self._said[about] = problem
+        else:
+            self._said.pop(about, None)
 
     def note(self, text: str, severity: str = "info") -> None:
         """Write a line about the daemon itself."""

@@ -15,7 +15,7 @@ from lmdiag import __version__
 _HEAD = f"lmdiag {__version__} python {sys.version_info.major}.{sys.version_info.minor} 1\n".encode()
 _PLAIN = frozenset(
     {("collections", "OrderedDict"), ("collections", "Counter"), ("collections", "deque"), ("re", "_compile")}
-    | {("builtins", name) for name in ("set", "frozenset", "bytearray", "getattr")}
+    | {("builtins", name) for name in ("set", "frozenset", "bytearray")}
 )
 
 
@@ -38,9 +38,10 @@ class _Loader(pickle.Unpickler):
     """Refuses everything that could do more than hold data: the state directory may have been tampered with."""
 
     def find_class(self, module: str, name: str) -> Any:
-        own = module.split(".")[0] == "lmdiag" and "." not in name
-        if own and isinstance(found := super().find_class(module, name), type):
-            return found
+        if module.split(".")[0] == "lmdiag" and "." not in name:
+            found = super().find_class(module, name)
+            if isinstance(found, type) and found.__module__ == module:  # not what the module has imported
+                return found
         if (module, name) in _PLAIN:
             return super().find_class(module, name)
         raise pickle.UnpicklingError(f"{module}.{name} has no place in a saved state")

@@ -47,6 +47,6 @@ def current_problems(status: DaemonStatus, now: float) -> list[str]:
     """What a person should know now, without any grace: also sources that need not be there, and the configuration."""
     return [
         *stall(now, status.now),
-        *([f"configuration: {status.config_problem}; the last good one is in use"] if status.config_problem else []),
+        *([status.config_problem] if status.config_problem else []),
         *(f"{source.name}: {source.problem}" for source in status.sources if source.problem),
     ]

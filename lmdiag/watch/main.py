@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 import time
@@ -29,19 +30,31 @@ from lmdiag.watch.tracker import Schedule, Tracker
 BUSY_REST = 0.02
 """Seconds between two reads of logs that are written fast: each wake-up costs as much as many lines."""
 
+_AT_START = ("state", "listen", "poll", "format", "color", "width", "live")
+"""Settings that a reload does not change."""
+_NEVER = 10 * 365 * 86400.0
+
+
+def steady() -> Callable[[], float]:
+    """Return a clock of unix seconds that nobody can set: when the machine's is set back, nothing must wait for it."""
+    offset = time.time() - time.monotonic()
+    return lambda: time.monotonic() + offset
+
 
 def watch(config: WatchConfig, reload: Callable[[], WatchConfig], out: TextIO, err: TextIO) -> int:
     """Watch until a signal says to stop, or all sources have ended. `reload` reads the configuration again (SIGHUP).
 
     Returns the exit code: 0. Raises LmdiagError where it cannot start, and OSError where reports cannot be written.
     """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)  # each log is held open, rotated ones for a while too
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else max(soft, 65536), hard))
     with ExitStack() as stack:
         return _Loop(config, reload, out, err, stack).run()
 
 
 def schedule(config: WatchConfig) -> Schedule:
     """Return when incidents are reported again and when they are over."""
-    return Schedule(config.remind, config.quiet, config.quiet_down, config.severity)
+    return Schedule(config.remind or (_NEVER,), config.quiet, config.quiet_down, config.severity)
 
 
 class _Loop:
@@ -57,6 +70,7 @@ class _Loop:
     ) -> None:
         self._config = config
         self._reload = reload
+        self._clock = steady()
         self._stopping = False
         self._reloading = False
         self._waker: Waker = open_waker(poll=config.poll == "always")
@@ -84,28 +98,24 @@ class _Loop:
             outlet,
             counters,
             err,
-            pulse=lambda: self._notifier.alive(time.time()),
+            pulse=lambda: self._notifier.alive(self._clock()),
             journal=goes_to_journal(2, os.environ),
         )
-        self._board = Board(self._daemon, config, out, time.time(), stack)
+        self._board = Board(self._daemon, config, out, self._clock(), stack)
         for problem in (store.problem, *map(str, library.problems)):
-            if problem:
-                self._daemon.say(problem)
+            self._daemon.say(problem, problem)
 
     def run(self) -> int:
         """Go round until it is time to stop."""
-        now = time.time()
-        self._daemon.streams.discover(now)
+        self._daemon.streams.discover(self._clock())
         count = len(self._daemon.streams.all())
         found = f"watching {count} source{'' if count == 1 else 's'}"
         self._daemon.note(f"lmdiag {__version__}: {found}, state in {visible(self._config.state)}{self._board.address}")
         self._notifier.ready(found)
-        try:
-            while not self._stopping and self._round():
-                pass
-        finally:
-            self._notifier.stopping()
-            self._daemon.finish(time.time())
+        while not self._stopping and self._round():
+            pass
+        self._notifier.stopping()
+        self._daemon.finish(self._clock())
         return 0
 
     def _round(self) -> bool:
@@ -113,7 +123,7 @@ class _Loop:
         daemon, streams = self._daemon, self._daemon.streams
         if self._reloading:
             self._take_configuration()
-        now = time.time()
+        now = self._clock()
         began = time.process_time()
         streams.discover(now)
         self._say_problems()
@@ -135,7 +145,7 @@ class _Loop:
     def _say_problems(self) -> None:
         """Tell once what cannot be listened to or looked at."""
         for problem in (*self._waker.problems, *self._daemon.streams.problems):
-            self._daemon.say(problem)
+            self._daemon.say(problem, problem)
         self._waker.problems.clear()
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
@@ -154,17 +164,19 @@ class _Loop:
         try:
             config = self._reload()
             library = open_library(config.rules, config.disabled)
-            for problem in library.problems:
-                self._daemon.say(str(problem))
+            for problem in map(str, library.problems):
+                self._daemon.say(problem, problem)
             self._daemon.reload(config, library)
             self._daemon.tracker.schedule = schedule(config)
             self._daemon.streams.reload(config, library)
+            fixed = [name for name in _AT_START if getattr(config, name) != getattr(self._config, name)]
             self._config = config
             self._board.config_problem = ""
-            self._daemon.note("lmdiag: configuration and cards were read again")
+            rest = f"; {', '.join(fixed)} will be with the next start" if fixed else ""
+            self._daemon.note(f"lmdiag: configuration and cards were read again{rest}")
         except LmdiagError as error:
-            self._board.config_problem = str(error)
-            self._daemon.say(f"{error}; the last good configuration stays in use")
+            self._board.config_problem = f"configuration: {error}; the last good one is in use"
+            self._daemon.note(f"lmdiag: {visible(str(error))}; the last good configuration stays in use", "warning")
         self._notifier.ready()
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmdiag.read.discover import Discovery
 from lmdiag.read.globs import MAGIC
-from lmdiag.read.start import start_offset
+from lmdiag.read.start import known_life, start_offset
 from lmdiag.read.tail import FileSource
+from lmdiag.watch.store import Saved
 from lmdiag.watch.stream import Stream
 
 if TYPE_CHECKING:
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
     from lmdiag.match.library import Library
     from lmdiag.read.discover import Found
     from lmdiag.read.wake import Waker
-    from lmdiag.watch.store import Saved
 
 SAFETY_POLL = 2.0
 """Seconds after which every file is looked at, whatever was notified."""
 GONE_AFTER = 900.0
-"""Seconds of silence after which a source is given up whose file is not found any more."""
+"""Seconds after which a source is given up whose file is not found any more, and from which nothing came."""
+_MAX_GIVEN_UP = 200
+_SOON = 0.2
+"""Seconds between two searches while directories change."""
 
 
 class Streams:
@@ -46,17 +49,22 @@ class Streams:
         self._waker = waker
         self._own = own
         self._streams: dict[str, Stream] = {}
-        self._paths: dict[str, str] = {}  # path: name
+        self._paths: dict[str, str] = {}  # path: name, of files
+        self._changed = False
         self._deaf: set[str] = set()
         self._dirty: set[str] = set()
         self._ready: set[int] = set()
         self._first = True
+        """What is found now was never read; what is found later is new."""
+        self._patterns: list[str] = []
         self._searched_at = self._polled_at = self._deaf_polled_at = 0.0
         self._configure(config)
 
     def _configure(self, config: WatchConfig) -> None:
+        known = set() if self._first else set(self._patterns)
         self._config = config
         self._patterns = [path for path in config.paths if path != "-"]
+        self._first = not known.issuperset(self._patterns)
         self._discovery = Discovery(self._patterns, own=self._own, from_start=config.from_ == "start")
         for unit in config.journal:
             if f"journal:{unit}" not in self._streams:
@@ -78,51 +86,62 @@ class Streams:
 
     def discover(self, now: float) -> None:
         """Look for new files, when it is time or when a directory has changed."""
-        if now - self._searched_at < self._config.scan_interval:
+        if now - self._searched_at < (_SOON if self._changed else self._config.scan_interval):
             return
-        self._searched_at = now
+        self._searched_at, self._changed = now, False
         found = self._discovery.sources()
         self.problems = list(self._discovery.problems)
         for entry in found:
             if entry.name not in self._streams:
-                self._add(self._pipe(entry.path) if entry.kind == "fifo" else self._file(entry), entry.path)
+                self._add(self._pipe(entry.path) if entry.kind == "fifo" else self._file(entry))
+            self._streams[entry.name].found_at = now
         self._first = False
-        self._give_up(now, {entry.name for entry in found})
+        self._give_up(now)
+        self._paths = {s.source.path: name for name, s in self._streams.items() if isinstance(s.source, FileSource)}
         self._waker.watch(list(self._paths), [_root(pattern) for pattern in self._patterns])
         self._deaf = {name for path, name in self._paths.items() if self._waker.deaf(path)}
 
-    def _give_up(self, now: float, found: Collection[str]) -> None:
+    def _give_up(self, now: float) -> None:
+        """Give up files that were not found for long, and names that were those of a directory to come."""
         for name, stream in list(self._streams.items()):
-            if name not in found and stream.read_at is None and stream.kind == "file":
-                self._drop(name)  # it was not there at first, and then it was a directory
-                continue
-            quiet = stream.since is not None and now - (stream.read_at or stream.since) > GONE_AFTER
-            if isinstance(stream.source, FileSource) and name not in found and not stream.source.required and quiet:
-                self._drop(name)
+            if stream.kind == "file" and stream.found_at != now:
+                silent = now - max(stream.found_at, stream.read_at or 0.0) > GONE_AFTER
+                if stream.read_at is None or (silent and not stream.source.required):
+                    self._drop(name)
 
     def _drop(self, name: str) -> None:
-        self._streams.pop(name).source.close()
-        self._paths = {path: owner for path, owner in self._paths.items() if owner != name}
+        """Give a source up; should it come back, it goes on where it was."""
+        stream = self._streams.pop(name)
+        if stream.read_at is not None:
+            self._saved[name] = Saved(stream.source.position(), stream.save())
+            if len(self._saved) > _MAX_GIVEN_UP:
+                del self._saved[next(iter(self._saved))]
+        stream.source.close()
         self.gone.append(name)
 
-    def _add(self, stream: Stream, path: str = "") -> None:
+    def _add(self, stream: Stream) -> None:
         self._streams[stream.source.name] = stream
-        if path:
-            self._paths[path] = stream.source.name
 
     def _file(self, entry: Found) -> Stream:
         """Follow a file from where it was read to, or from where the configuration says; a new one from its start."""
         saved = self._saved.pop(entry.name, None)
         if saved is not None:
-            source = FileSource(entry.path, entry.name, required=entry.required, position=saved.position)
-            stream = Stream(source, self._library, saved=saved.stream)
-            if not stream.fresh:
-                return stream
-            source.close()
-        where = self._config.from_ if self._first else "start"
-        offset, before = start_offset(entry.path, where, _boot_time())
+            return self._resumed(entry, saved)
+        offset, before = start_offset(entry.path, self._config.from_ if self._first else "start", _boot_time())
         source = FileSource(entry.path, entry.name, required=entry.required, position=None, start_offset=offset)
-        return Stream(source, self._library, lines_before=before, baseline=self._first, rebase=saved is not None)
+        return Stream(source, self._library, lines_before=before, baseline=self._first)
+
+    def _resumed(self, entry: Found, saved: Saved) -> Stream:
+        """Go on where the last run was. If its state cannot be used, read once more what it knew of the server's life."""
+        source = FileSource(entry.path, entry.name, required=entry.required, position=saved.position)
+        stream = Stream(source, self._library, saved=saved.stream)
+        if not stream.fresh:
+            return stream
+        blocks, before = known_life(entry.path, saved.position)
+        stream = Stream(source, self._library, lines_before=before)
+        for block in blocks:
+            stream.feed(block, 0.0)
+        return stream
 
     def _pipe(self, path: str) -> Stream:
         from lmdiag.read.pipes import PipeSource
@@ -162,7 +181,7 @@ class Streams:
             if path in self._paths:
                 self._dirty.add(self._paths[path])
             else:
-                self._searched_at = min(self._searched_at, time.time() - self._config.scan_interval + 0.2)
+                self._changed = True
 
     def awake(self, now: float) -> Collection[str] | None:
         """Return the names of the sources that are to be read now; None: all."""
@@ -187,6 +206,8 @@ class Streams:
         due = self._polled_at + SAFETY_POLL
         if self._deaf:
             due = min(due, self._deaf_polled_at + self._config.poll_interval)
+        if self._changed:
+            due = min(due, self._searched_at + _SOON)
         return max(0.0, due - now)
 
     def filenos(self) -> list[int]:

@@ -68,7 +68,7 @@ class Store:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            return _connect(self._path)
+            return _sound(self._path)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise StateError(f"{self._path}: {error}; check the file system and its free space") from error
@@ -79,9 +79,10 @@ class Store:
             return _connect(self._path)
 
     def sources(self) -> dict[str, Saved]:
-        """Return where each source was."""
+        """Return where each source was; a row that cannot be read is left out."""
         rows = self._db.execute("SELECT name, position, stream FROM sources")
-        return {name: Saved(msgspec.json.decode(position), stream) for name, position, stream in rows}
+        found = {name: (_decoded(position, dict), stream) for name, position, stream in rows}
+        return {name: Saved(position, stream) for name, (position, stream) in found.items() if position is not None}
 
     def incidents(self) -> list[Tracked]:
         """Return the incidents; one that cannot be read any more is left out."""
@@ -119,7 +120,7 @@ class Store:
                 )
                 self._db.executemany("DELETE FROM reports WHERE number = ?", [(number,) for number in told])
                 return [self._add(encode(report)) for report in reports]
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeEncodeError, msgspec.MsgspecError) as error:
             raise StateError(f"{self._path}: the state cannot be saved: {error}") from error
 
     def _add(self, body: bytes) -> int:
@@ -127,9 +128,9 @@ class Store:
         assert number is not None
         return number
 
-    def forget(self, names: Iterable[str]) -> None:
-        """Drop sources that are gone for good."""
-        self._write("DELETE FROM sources WHERE name = ?", [(name,) for name in names])
+    def forget(self, before: float) -> None:
+        """Drop sources that were last saved before that time: their logs are gone."""
+        self._write("DELETE FROM sources WHERE saved_at < ?", [(before,)])
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a text, such as the daemon's status."""
@@ -163,6 +164,18 @@ def _locked(path: str) -> int:
         f"{os.path.dirname(path)}: another lmdiag watch works with this state; stop it, or give this one its own "
         "directory with --state"
     )
+
+
+def _sound(path: str) -> sqlite3.Connection:
+    db = _connect(path)
+    try:
+        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
 
 
 def _connect(path: str) -> sqlite3.Connection:

@@ -11,6 +11,7 @@ from lmdiag.model import Incident
 from lmdiag.pipeline import Pipeline
 from lmdiag.read.lines import Splitter
 from lmdiag.watch import frozen
+from lmdiag.watch.flood import Flood
 
 if TYPE_CHECKING:
     from lmdiag.diagnose.cards import Cards
@@ -46,19 +47,17 @@ class Stream:
         saved: bytes = b"",
         lines_before: int = 0,
         baseline: bool = False,
-        rebase: bool = False,
     ) -> None:
         """`saved`: what `save` returned; the source must stand where it stood then.
 
         `baseline`: what it tells first is not news, but what has been there for long.
-        `rebase`: the state of an earlier run could not be used, and what it had told must not be told again.
         """
         self.source = source
         self.kind = type(source).__name__.removesuffix("Source").lower()
         """file, journal or pipe."""
         state = frozen.load(saved) if saved else None
         self.fresh = not isinstance(state, _State)
-        """There was no state, or none that can be used: what is open now in the log is not known."""
+        """There was no state, or none that can be used: its lines are counted anew."""
         if not isinstance(state, _State):
             splitter = Splitter(source.name, limit=MAX_LINE, lines=lines_before)
             pipeline = Pipeline(source.name, cards)
@@ -67,7 +66,13 @@ class Stream:
         self.attach(cards)
         self.changed_at: float | None = None
         """When something came that may have changed the findings, and has not been looked at."""
-        self.rebase = rebase
+        self.caught_up = False
+        """It has been read to its end once since the daemon's start."""
+        self.look_after = 0.0
+        """When it may be looked at again."""
+        self.flood = Flood()
+        self.found_at = 0.0
+        """When its file was last found."""
         self._saved: bytes | None = None  # as long as nothing is fed
         self.since: float | None = None
         """When it was first read, in unix seconds."""
@@ -83,6 +88,13 @@ class Stream:
         if self.since is None:
             self.since = self.fed_at = now
             self.changed_at = None if self.fresh else now
+
+    def start_over(self) -> None:
+        """Forget what is open: a block could not be digested, and nobody knows what of it was taken."""
+        self._splitter = Splitter(self.source.name, limit=MAX_LINE, lines=self._splitter.lines)
+        self._pipeline = Pipeline(self.source.name, self._cards)
+        self._seen, self._saved = self._pipeline.progress, None
+        self.moved, self.changed_at = False, None
 
     def attach(self, cards: Cards) -> None:
         """Work with these cards from now on."""

@@ -102,13 +102,12 @@ class Tracker:
         return reports
 
     def rebase(self, source: str, findings: Sequence[Finding]) -> None:
-        """Take what the log shows as what was known before: its lines are counted anew."""
-        for finding in findings:
-            item = self._all.get((source, finding.fingerprint))
-            if item is not None:
-                item.life, item.occurrences, item.base = finding.life, finding.occurrences, 0
-                item.last_line = finding.last_line
-                self._touch(item)
+        """Take what a source shows as what was known before: its lines are counted anew, and all that comes is news."""
+        shown = {finding.fingerprint: (finding.life, finding.occurrences, finding.last_line) for finding in findings}
+        for item in [item for item in self._all.values() if item.source == source]:
+            item.life, item.occurrences, item.last_line = shown.get(item.fingerprint, (0, 0, 0))
+            item.base = 0
+            self._touch(item)
 
     def tick(self, now: float) -> list[Report]:
         """Return what is to be told because time has passed: reminders, and incidents that have gone quiet."""
@@ -127,10 +126,8 @@ class Tracker:
         return min(times, default=None)
 
     def forget(self, source: str) -> None:
-        """Drop the closed incidents of a source that is gone for good."""
+        """Take note that a source is not read any more: its closed incidents are among the first to be dropped."""
         self._shown.pop(source, None)
-        for item in [item for item in self._all.values() if item.source == source and not item.open]:
-            self._remove(item)
 
     # -- one finding -------------------------------------------------------------------------------------------------
 

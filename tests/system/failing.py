@@ -139,8 +139,8 @@ class Writer(threading.Thread):
     def __init__(self, log: Log, chance: random.Random, *, pause: float, rotations: float) -> None:
         """`pause` is the longest time between two starts, in seconds; `rotations` how likely one is at each piece."""
         super().__init__(name="writer", daemon=True)
-        self.written = 0
-        """Starts that are wholly in the log."""
+        self.written = 1
+        """Starts that are wholly in the log; number 0 is, before the writer starts."""
         self._log, self._chance, self._pause, self._rotations = log, chance, pause, rotations
         self._ending = threading.Event()
         self._error: BaseException | None = None
@@ -152,10 +152,15 @@ class Writer(threading.Thread):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        self.finish()
+        """End behind the start that is being written."""
+        self._ending.set()
+        self.join(60)
+        self._log.close()
+        if self._error is not None:
+            raise self._error
 
     def run(self) -> None:
-        """Write until `finish` is called."""
+        """Write until the end of the `with` block."""
         try:
             while not self._ending.wait(self._chance.uniform(0, self._pause)):
                 for piece in pieces(failing_start(self.written), self._chance):
@@ -185,12 +190,3 @@ class Writer(threading.Thread):
         rotated = self._log.rotate_copytruncate()
         self._log.write(piece)
         return rotated
-
-    def finish(self) -> int:
-        """Stop behind the start that is being written; return how many there are."""
-        self._ending.set()
-        self.join(60)
-        self._log.close()
-        if self._error is not None:
-            raise self._error
-        return self.written

@@ -28,17 +28,19 @@ def test_killed_at_random_moments_it_reports_every_incident_under_one_id(
     path = tmp_path / "logs" / "server.log"
     path.parent.mkdir()
     log = Log(path, append=append)
-    writer = Writer(log, random.Random(chance.random()), pause=0.6, rotations=0.05)  # noqa: S311
+    writer = Writer(log, random.Random(chance.random()), pause=0.6, rotations=0.1)  # noqa: S311
     watch = Watch([path], tmp_path, "--from", "start")
-    with watch, writer:
+    with watch:
+        log.write(failing_start(0))
         watch.until(watch.incidents, "the first incident")  # what was rotated away before the first start is not read
-        for _ in range(kills):
-            watch.read_for(chance.uniform(0, 1.5))
-            watch.stop(signal.SIGKILL)
-            if chance.random() < 0.2:
-                writer.join(chance.uniform(0, 1))  # the daemon is away for a while
-            watch.start()
-        total = writer.finish()
+        with writer:
+            for _ in range(kills):
+                watch.read_for(chance.uniform(0, 1.5))
+                watch.stop(signal.SIGKILL)
+                if chance.random() < 0.2:
+                    writer.join(chance.uniform(0, 1))  # the daemon is away for a while
+                watch.start()
+        total = writer.written
         assert log.rotations > kills // 20
         with_seed(watch, total)
     assert_all_once(watch, total)
