@@ -51,14 +51,14 @@ class WatchConfig(NamedTuple):
     quiet_down: float = 86400.0
     """The same for an incident whose server went down and did not come back."""
     remind: tuple[float, ...] = (300.0, 900.0, 3600.0, 14400.0, 86400.0)
-    """Ages at which a repeated incident is reported again; the last one is an interval."""
+    """Pauses between two reports of an incident that repeats; the last one stays. None: it is told once."""
     poll: str = "auto"
     """auto: where notification is deaf; always: everywhere."""
     poll_interval: float = 0.1
     scan_interval: float = 5.0
     """How often new files are looked for."""
     max_behind: int = 64 << 20
-    """Unread bytes of a source beyond which the oldest are dropped, and counted."""
+    """Unread bytes of a source: from a quarter of them on, blocks that only repeat are left out, and counted."""
     max_cpu: float = 0.5
     """Cores."""
     format: str = "text"

@@ -25,7 +25,7 @@ BEHIND: dict[str, frozenset[str]] = {
     "card_checks": frozenset({*FLOW, "pipeline", "samples"}),
     "scan": frozenset({*FLOW, "pipeline", "blocks", "config", "samples", "library_commands"}),
     "blocks": frozenset({"read", "pipeline"}),
-    "watch": frozenset({*FLOW, "pipeline", "blocks", "config", "lmdiag"}),
+    "watch": frozenset({*FLOW, "pipeline", "blocks", "config", "settings", "lmdiag"}),
     "service_target": frozenset(),
     "service_command": frozenset({"service_target", "lmdiag"}),
     "settings": frozenset({"config", "report"}),

@@ -12,9 +12,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lmdiag.errors import UsageError
+from lmdiag.settings.values import address
 from lmdiag.watch import metrics
 from lmdiag.watch.counters import Counters, DaemonStatus, IncidentStatus, SourceStatus
-from lmdiag.watch.metrics import MetricsServer, Monitor, split_address
+from lmdiag.watch.metrics import MetricsServer, Monitor
 
 HOSTILE = 'a"b\\c\nd{}\x1b[2J\udcff'
 
@@ -182,7 +183,7 @@ def test_silent_clients_take_no_more_than_a_few_threads(
     server: MetricsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics._Handler, "timeout", 60.0)
-    host, port = split_address(server.address)
+    host, port = address(server.address) or ("", 0)
     before = threading.active_count()
     silent = [socket.create_connection((host, port), timeout=10) for _ in range(12)]
     # Those beyond the bound are turned away at once.
@@ -195,22 +196,10 @@ def test_silent_clients_take_no_more_than_a_few_threads(
 def test_slow_clients_are_cut_off(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics._Handler, "timeout", 60.0)
     monkeypatch.setattr(metrics, "_REQUEST_SECONDS", 0.0)
-    with socket.create_connection(split_address(server.address), timeout=10) as slow:
+    with socket.create_connection(address(server.address) or ("", 0), timeout=10) as slow:
         slow.sendall(b"GET /metr")
         assert slow.recv(1) == b""
 
-
-@pytest.mark.parametrize(
-    ("listen", "split"), [("127.0.0.1:9477", ("127.0.0.1", 9477)), ("[::1]:0", ("::1", 0)), ("localhost:80", ("localhost", 80))]
-)  # fmt: skip
-def test_addresses(listen: str, split: tuple[str, int]) -> None:
-    assert split_address(listen) == split
-
-
-@pytest.mark.parametrize("listen", ["9477", ":9477", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999", "u@h:1", "h:1/x", "::1:80", ""])  # fmt: skip
-def test_what_is_no_address_is_refused(listen: str) -> None:
-    with pytest.raises(UsageError, match="host:port"):
-        split_address(listen)
 
 
 def test_an_address_that_is_taken_is_named(server: MetricsServer, monitor: Monitor) -> None:

@@ -13,7 +13,7 @@ import pytest
 from lmdiag.errors import UsageError
 from lmdiag.model import Loop
 from lmdiag.watch.counters import DaemonStatus, IncidentStatus, SourceStatus, status_to_json
-from lmdiag.watch.status import RUNNING, STOPPED, TROUBLED, duration, is_running, size, status
+from lmdiag.watch.status import RUNNING, STOPPED, TROUBLED, duration, is_running, status
 
 NOW = 1_000_000.0
 SOURCE = SourceStatus(
@@ -210,8 +210,3 @@ def test_narrow_terminals_fold(locked: Path) -> None:
 )  # fmt: skip
 def test_durations(seconds: float, said: str) -> None:
     assert duration(seconds) == said
-
-
-@pytest.mark.parametrize(("count", "said"), [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_600, "1.0 MB"), (123_400_000, "123 MB"), (5 * 10**15, "5,000.0 TB")])  # fmt: skip
-def test_sizes(count: int, said: str) -> None:
-    assert size(count) == said

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lmdiag.model import SEVERITIES
+from lmdiag.report.amounts import size
 from lmdiag.report.context import first_line, message_of, place_of
 from lmdiag.report.control import clip
 from lmdiag.report.incident import compact_block, headline, incident_blocks
@@ -81,7 +82,7 @@ def _closing(summary: Summary, *, found: bool) -> list[Block]:
 
 def _read(summary: Summary, *, found: bool) -> list[Span]:
     lines = counted(summary.lines, "line")
-    amount = f"{counted(summary.sources, 'source')}, {lines}, {_size(summary.bytes)}, in {summary.seconds:.2f} s"
+    amount = f"{counted(summary.sources, 'source')}, {lines}, {size(summary.bytes)}, in {summary.seconds:.2f} s"
     if found:
         kept = f"{counted(summary.records, 'record')}, {counted(summary.tracebacks, 'traceback')}"
         spans = [Span(f"Read {amount}: {kept}"), *_severities(summary)]
@@ -118,13 +119,3 @@ def _skipped(summary: Summary) -> list[Block]:
     if more:
         items.append(bullet(Span(f"and {more:,} more", "dim")))
     return [heading("Not read, or not to the end"), *items]
-
-
-def _size(number: int) -> str:
-    """Bytes in the unit that reads best (powers of 1024 are not meant: 1 MB is 10^6 bytes, as the SI has it)."""
-    amount = float(number)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 999.5 or unit == "GB":
-            break
-        amount /= 1000
-    return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"

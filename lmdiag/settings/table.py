@@ -113,7 +113,7 @@ SETTINGS = (
         "remind",
         ListOf(Duration(1.0, _YEAR), ",", rising=True),
         "TIME",
-        "ages at which an incident that repeats is reported again; the last one is an interval",
+        "pauses between two reports of an incident that repeats; the last one stays",
     ),
     Setting(
         "poll",
@@ -129,7 +129,7 @@ SETTINGS = (
         "max-behind",
         Size(64 << 10, 1 << 40),
         "SIZE",
-        "unread bytes of a source beyond which the oldest are dropped, and counted as dropped",
+        "unread bytes of a source; from a quarter of them on, blocks that only repeat are left out and counted",
     ),
     Setting("max-cpu", Number(0.01, 64.0), "CORES", "processor time that may be used, in cores: 0.5 is half of one"),
     Setting("format", words("text", "jsonl"), "FORMAT", "how incidents are printed: text or jsonl"),

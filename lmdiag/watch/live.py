@@ -12,10 +12,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from lmdiag.report.amounts import size
 from lmdiag.report.control import clip, one_line
 from lmdiag.report.text import print_blocks
 from lmdiag.report.watched import watched_blocks
-from lmdiag.watch.status import size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -32,6 +32,8 @@ BUSY_REST = 0.02
 
 _AT_START = ("state", "listen", "poll", "format", "color", "width", "live")
 """Settings that a reload does not change."""
+_KEPT = 30 * 86400.0
+"""Seconds for which the place of a log is kept that is not found any more."""
 _NEVER = 10 * 365 * 86400.0
 
 
@@ -82,6 +84,7 @@ class _Loop:
         counters = Counters()
         store = Store(config.state)
         stack.callback(store.close)
+        store.forget(self._clock() - _KEPT)
         streams = Streams(config, library, store.sources(), self._waker, own=_own_files(config.state, out, err))
         stack.callback(streams.close)
         journal = goes_to_journal(1, os.environ)

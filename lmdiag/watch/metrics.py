@@ -7,10 +7,10 @@ import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from lmdiag.errors import UsageError
 from lmdiag.report.control import one_line
+from lmdiag.settings.values import address as split_address
 from lmdiag.watch.health import Health
 
 if TYPE_CHECKING:
@@ -78,7 +78,10 @@ class MetricsServer:
 
     def __init__(self, listen: str, monitor: Monitor) -> None:
         """Bind to `listen`, `host:port` or `[address]:port`; port 0 takes a free one. Raises UsageError."""
-        host, port = split_address(listen)
+        found = split_address(listen)
+        if found is None:
+            raise UsageError(f"cannot listen on {listen!r}: it must be host:port, as 127.0.0.1:9477 or [::1]:9477")
+        host, port = found
         self._server = _bind(host, port, listen, monitor)
         shown = f"[{host}]" if ":" in host else host
         self.address = f"{shown}:{self._server.server_address[1]}"
@@ -90,18 +93,6 @@ class MetricsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-
-def split_address(listen: str) -> tuple[str, int]:
-    """Split `host:port` or `[address]:port`. Raises UsageError."""
-    try:
-        parts = urlsplit(f"//{listen}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if host is None or port is None or parts.netloc != listen or parts.username is not None:
-        raise UsageError(f"cannot listen on {listen!r}: it must be host:port, as 127.0.0.1:9477 or [::1]:9477")
-    return host, port
 
 
 def _bind(host: str, port: int, listen: str, monitor: Monitor) -> _Server:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from lmdiag.errors import UsageError
+from lmdiag.report.amounts import size
 from lmdiag.report.control import clip
 from lmdiag.report.layout import Block, Span
 from lmdiag.watch.counters import DaemonStatus, status_from_json, status_object
@@ -198,13 +199,3 @@ def duration(seconds: float) -> str:
             parts.append(f"{left // length} {name}")
             left %= length
     return " ".join(parts) if parts else f"{left} s"
-
-
-def size(count: int) -> str:
-    """Say a size in bytes with three digits: `12.3 MB` (powers of 1000)."""
-    value: float = count
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 999.5:
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:,.1f} TB"
