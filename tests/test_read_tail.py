@@ -628,3 +628,23 @@ def test_the_kubelets_rotation(tmp_path: Path) -> None:
     pod.put("1.log", b"1 second\n")
     assert pod.drain() == b"0 second\n0 third\n0 fourth\n1 first\n1 second\n"
     pod.source.close()
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_copy_that_is_written_over_in_place_is_read_each_time(tmp_path: Path, seen: bool) -> None:
+    """A script's `cp server.log server.log.1; : > server.log`: the copy keeps its inode, and may keep its size and its end."""
+    log, copy = tmp_path / "server.log", tmp_path / "server.log.1"
+    log.touch()
+    source = FileSource(str(log), str(log), required=True, position=None)
+    drained = b"".join(iter(source.read, b""))
+    written = b""
+    for number in range(6):
+        data = b"start %d\n" % number + b"the same end of every life of this server, longer than sixty-four bytes\n" * 3
+        written += data
+        with log.open("ab") as file:
+            file.write(data)
+        drained += source.read() if seen and number % 2 else b""
+        copy.write_bytes(log.read_bytes())
+        os.truncate(log, 0)
+        drained += b"".join(iter(source.read, b""))
+    assert drained == written

@@ -192,6 +192,12 @@ def test_a_file_that_is_named_must_exist(file: str | None, environment: dict[str
         load({}, NOWHERE | environment, file)
 
 
+def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lmdiag.toml")
+    with pytest.raises(ConfigError, match="FIFO"):
+        load({}, {}, str(tmp_path / "lmdiag.toml"))
+
+
 def test_a_file_that_cannot_be_read_is_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / "lmdiag.toml").mkdir()
     with pytest.raises(ConfigError, match=r"lmdiag\.toml: cannot be read: Is a directory; .*--config"):

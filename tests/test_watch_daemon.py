@@ -261,7 +261,7 @@ def test_a_state_of_another_version_loses_nothing_and_tells_nothing_again(node: 
     node.start()
     assert node.step() + node.step(2.0) == [("opened", "unknown-dtype", 1)]
     node.write(SERDE)
-    assert ("opened", "lmcache-mla-naive-serde", 1) in node.step() + node.step(2.0)
+    assert ("repeated", "lmcache-mla-naive-serde", 2) in node.step() + node.step(2.0)
 
 
 def test_a_log_that_cannot_be_digested_does_not_hide_the_others(tmp_path: Path, library: Library) -> None:

@@ -71,13 +71,36 @@ def test_a_later_start_that_succeeds_resolves_it() -> None:
     assert tracker.update("s", [finding(over=True)], 6.0, settled=True) == []
 
 
-def test_after_that_it_opens_under_a_new_id_and_counts_from_one() -> None:
+def test_soon_after_that_it_goes_on_as_the_same_incident() -> None:
+    """A server that comes up and dies again is not a new matter each time."""
     tracker = Tracker(SCHEDULE)
     tracker.update("s", [finding()], 0.0, settled=True)
     tracker.update("s", [finding(over=True)], 5.0, settled=True)
-    [(name, state, count)] = told(tracker.update("s", [finding(life=80, occurrences=2)], 9.0, settled=True))
+    assert told(tracker.update("s", [finding(life=80, occurrences=2)], 9.0, settled=True)) == [("a-1", "repeated", 2)]
+
+
+def test_long_after_that_it_opens_under_a_new_id_and_counts_from_one() -> None:
+    tracker = Tracker(SCHEDULE)
+    tracker.update("s", [finding()], 0.0, settled=True)
+    tracker.update("s", [finding(over=True)], 5.0, settled=True)
+    [(name, state, count)] = told(tracker.update("s", [finding(life=80, occurrences=2)], 9000.0, settled=True))
     assert (state, count) == ("opened", 1)
     assert name != "a-1"
+
+
+def test_a_server_that_comes_up_and_dies_again_and_again_is_in_a_loop() -> None:
+    """Its incident stays open while it loops, and is over when no failure came for half an hour."""
+    tracker = Tracker(SCHEDULE)
+    states: list[str] = []
+    for number in range(6):
+        for over in (False, True):
+            now = 100.0 * number + 50 * over
+            reports = tracker.update("s", [finding(life=1 + number, occurrences=1 + number, outcome="died", over=over)], now, settled=True)  # fmt: skip
+            states += [f"{report.incident.state}{'*' if report.incident.loop else ''}" for report in reports]
+    assert states == ["opened", "resolved", "repeated", "resolved", "repeated*"]
+    assert told(tracker.tick(801.0)) == [("a-1", "repeated", 6)]
+    assert tracker.due() == 500.0 + 1800.0
+    assert told(tracker.tick(2300.0)) == [("a-1", "resolved", 6)]
 
 
 def test_what_was_over_when_it_was_first_seen_is_not_told() -> None:

@@ -180,7 +180,7 @@ class PlainPart(Part):
 
     def is_intact(self) -> bool:
         """See Part."""
-        return os.pread(self.fd, len(self._tail), self.offset - len(self._tail)) == self._tail
+        return self._around(self.offset) == (self._head, self._tail)
 
     def left(self) -> int:
         """See Part."""

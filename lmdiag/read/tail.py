@@ -175,6 +175,9 @@ class FileSource:
 
     def _drop(self, part: PlainPart) -> None:
         self._known_past.add(part)
+        self._forget(part)
+
+    def _forget(self, part: PlainPart) -> None:
         self._trailing.remove(part)
         part.close()
 
@@ -396,8 +399,8 @@ class FileSource:
     def _read_late(self, part: PlainPart) -> bytes:
         now, size = self._clock(), part.last_size
         data = part.read()
-        if data is None:
-            self._drop(part)
+        if data is None:  # a script's `cp log log.1` wrote another content into it, which may be unread
+            self._forget(part)
             return b""
         if part.last_size != size:
             part.quiet_since = now
@@ -418,6 +421,8 @@ class FileSource:
         return self._past
 
     def _unread_siblings(self, *present: Part, renamed: bool = False) -> Unread:
+        for part in [part for part in self._trailing if not part.is_intact()]:
+            self._forget(part)
         return self._known_past.unread(self._path, present, self._trailing, renamed=renamed)
 
     def _lose(self, reason: str, size: int) -> None:

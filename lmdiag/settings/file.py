@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -98,7 +100,7 @@ def _read_first(file: str | None, environment: Mapping[str, str], problems: list
     named = file if file is not None else environment.get("LMDIAG_CONFIG") or None
     for path in search_path(environment) if named is None else (named,):
         try:
-            with open(path, "rb") as stream:
+            with open(path, "rb", opener=_without_waiting) as stream:
                 return path, stream.read().decode("utf-8-sig")
         except (FileNotFoundError, NotADirectoryError):
             if named is not None:
@@ -112,6 +114,15 @@ def _read_first(file: str | None, environment: Mapping[str, str], problems: list
             problems.append(f"{path}: cannot be read: {reason}; name another file with --config (/dev/null: none)")
             return path, ""
     return None, ""
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file, but no FIFO: it would keep the daemon waiting for whoever writes into it."""
+    found = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISFIFO(os.fstat(found).st_mode):
+        os.close(found)
+        raise OSError(errno.EINVAL, "it is a FIFO, not a file")
+    return found
 
 
 def _from_file(path: str | None, text: str, problems: list[str]) -> Iterator[_Given]:

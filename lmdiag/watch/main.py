@@ -14,8 +14,8 @@ from typing import TextIO
 
 from lmdiag import __version__
 from lmdiag.config import WatchConfig
-from lmdiag.errors import LmdiagError
-from lmdiag.match.library import open_library
+from lmdiag.errors import LmdiagError, UsageError
+from lmdiag.match.library import Library, open_library
 from lmdiag.read.wake import REST, Waker, open_waker
 from lmdiag.report.control import visible
 from lmdiag.watch.board import Board
@@ -46,7 +46,8 @@ def steady() -> Callable[[], float]:
 def watch(config: WatchConfig, reload: Callable[[], WatchConfig], out: TextIO, err: TextIO) -> int:
     """Watch until a signal says to stop, or all sources have ended. `reload` reads the configuration again (SIGHUP).
 
-    Returns the exit code: 0. Raises LmdiagError where it cannot start, and OSError where reports cannot be written.
+    Returns the exit code: 0; 2 if a single pass could not read what it was to read. Raises LmdiagError where it cannot
+    start, and OSError where reports cannot be written.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)  # each log is held open, rotated ones for a while too
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else max(soft, 65536), hard))
@@ -80,7 +81,7 @@ class _Loop:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         self._notifier = Notifier(os.environ, os.getpid())
-        library = open_library(config.rules, config.disabled)
+        library = _library(config)
         counters = Counters()
         store = Store(config.state)
         stack.callback(store.close)
@@ -119,7 +120,12 @@ class _Loop:
             pass
         self._notifier.stopping()
         self._daemon.finish(self._clock())
-        return 0
+        unread = [
+            stream.source.name
+            for stream in self._daemon.streams.all()
+            if stream.source.required and stream.source.problem
+        ]
+        return 2 if self._config.once and unread else 0
 
     def _round(self) -> bool:
         """Wait for something to do, and do it; return whether there is more to come."""
@@ -154,8 +160,8 @@ class _Loop:
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         if number == signal.SIGHUP:
             self._reloading = True
-        elif self._stopping and number == signal.SIGINT:
-            raise KeyboardInterrupt  # a second Ctrl-C does not wait
+        elif self._stopping:
+            raise KeyboardInterrupt  # the second time it does not wait, as for a pipe that nobody reads
         else:
             self._stopping = True
         self._waker.wake()
@@ -166,7 +172,7 @@ class _Loop:
         self._notifier.reloading(time.monotonic_ns())
         try:
             config = self._reload()
-            library = open_library(config.rules, config.disabled)
+            library = _library(config)
             for problem in map(str, library.problems):
                 self._daemon.say(problem, problem)
             self._daemon.reload(config, library)
@@ -181,6 +187,13 @@ class _Loop:
             self._board.config_problem = f"configuration: {error}; the last good one is in use"
             self._daemon.note(f"lmdiag: {visible(str(error))}; the last good configuration stays in use", "warning")
         self._notifier.ready()
+
+
+def _library(config: WatchConfig) -> Library:
+    for directory in config.rules:
+        if not os.path.isdir(directory):
+            raise UsageError(f"{directory}: there is no such directory of cards; your own would be missing")
+    return open_library(config.rules, config.disabled)
 
 
 def _own_files(state: str, *streams: TextIO) -> frozenset[tuple[int, int]]:

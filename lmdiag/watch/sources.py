@@ -127,13 +127,19 @@ class Streams:
         saved = self._saved.pop(entry.name, None)
         if saved is not None:
             return self._resumed(entry, saved)
+        return self._from_configured(entry)
+
+    def _from_configured(self, entry: Found) -> Stream:
         offset, before = start_offset(entry.path, self._config.from_ if self._first else "start", _boot_time())
         source = FileSource(entry.path, entry.name, required=entry.required, position=None, start_offset=offset)
         return Stream(source, self._library, lines_before=before, baseline=self._first)
 
     def _resumed(self, entry: Found, saved: Saved) -> Stream:
         """Go on where the last run was. If its state cannot be used, read once more what it knew of the server's life."""
-        source = FileSource(entry.path, entry.name, required=entry.required, position=saved.position)
+        try:
+            source = FileSource(entry.path, entry.name, required=entry.required, position=saved.position)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError):  # another version's, or damaged
+            return self._from_configured(entry)
         stream = Stream(source, self._library, saved=saved.stream)
         if not stream.fresh:
             return stream

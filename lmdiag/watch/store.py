@@ -28,6 +28,12 @@ CREATE TABLE IF NOT EXISTS sources (name TEXT PRIMARY KEY, position BLOB NOT NUL
 CREATE TABLE IF NOT EXISTS incidents (id TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS reports (number INTEGER PRIMARY KEY AUTOINCREMENT, body BLOB NOT NULL);
 """
+_COLUMNS = {
+    "meta": "key, value",
+    "sources": "name, position, stream, saved_at",
+    "incidents": "id, body",
+    "reports": "number, body",
+}
 
 
 class Saved(NamedTuple):
@@ -71,7 +77,10 @@ class Store:
             return _sound(self._path)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
-                raise StateError(f"{self._path}: {error}; check the file system and its free space") from error
+                hint = (
+                    "close what has it open" if "locked" in str(error) else "check the file system and its free space"
+                )
+                raise StateError(f"{self._path}: {error}; {hint}") from error
             for suffix in ("", "-wal", "-shm"):
                 if os.path.exists(self._path + suffix):
                     os.replace(self._path + suffix, f"{self._path}.damaged{suffix}")
@@ -107,6 +116,7 @@ class Store:
 
         Raises StateError, and then nothing is written.
         """
+        self._check_presence()
         encode = msgspec.json.encode
         try:
             with self._db:
@@ -122,6 +132,15 @@ class Store:
                 return [self._add(encode(report)) for report in reports]
         except (sqlite3.Error, UnicodeEncodeError, msgspec.MsgspecError) as error:
             raise StateError(f"{self._path}: the state cannot be saved: {error}") from error
+
+    def _check_presence(self) -> None:
+        """Raise StateError if the directory was removed: what is written then is found by nobody."""
+        try:
+            present = os.path.samestat(os.stat(os.path.join(self.directory, LOCK)), os.fstat(self._lock))
+        except OSError:
+            present = False
+        if not present:
+            raise StateError(f"{self.directory}: it was removed or replaced under the daemon; start lmdiag watch again")
 
     def _add(self, body: bytes) -> int:
         number = self._db.execute("INSERT INTO reports (body) VALUES (?)", (body,)).lastrowid
@@ -172,6 +191,11 @@ def _sound(path: str) -> sqlite3.Connection:
         (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise sqlite3.DatabaseError(found)
+        try:
+            for table, columns in _COLUMNS.items():
+                db.execute(f"SELECT {columns} FROM {table} LIMIT 1")  # noqa: S608 (constants)
+        except sqlite3.OperationalError as error:
+            raise sqlite3.DatabaseError(f"it is not lmdiag's: {error}") from error
     except sqlite3.Error:
         db.close()
         raise

@@ -67,6 +67,8 @@ class Tracked(msgspec.Struct):
     times: list[float] = []
     """When the server failed of it: one entry for each life."""
     looping: bool = False
+    passed: bool = False
+    """A later life came up; in a crash loop that does not mean that it is over."""
 
 
 class Tracker:
@@ -114,7 +116,8 @@ class Tracker:
         reports = []
         for item in [item for item in self._all.values() if item.open]:
             failed = item.outcome in _FAILED
-            if now - item.last_at >= (self.schedule.quiet_down if failed else self.schedule.quiet):
+            quiet = self.schedule.quiet_down if failed else self.schedule.quiet
+            if now - item.last_at >= (min(quiet, LOOP_SECONDS) if item.passed else quiet):
                 reports += self._close(item, now)
             else:
                 reports += self._remind(item, now)
@@ -136,6 +139,8 @@ class Tracker:
         if item is None:
             return self._open(source, finding, now, base=0, old=baseline and finding.over)
         again = finding.life > item.life or finding.occurrences > item.occurrences
+        if not item.open and again and now - item.last_at < LOOP_SECONDS and item.reported_severity:
+            return self._reopen(item, finding, now)
         if not item.open:
             return self._open(source, finding, now, base=item.occurrences, old=False) if again else []
         if again or finding.outcome != item.outcome:
@@ -143,7 +148,8 @@ class Tracker:
         elif finding.last_line > item.last_line:  # it goes on, as a stall does
             item.last_line, item.last_at = finding.last_line, now
             self._touch(item)
-        if finding.over:
+        item.passed = finding.over
+        if finding.over and loop_of(item) is None:
             return self._close(item, now)
         return self._remind(item, now)
 
@@ -177,6 +183,14 @@ class Tracker:
         if old:
             return []
         return [*self._remind(item, now), *(self._close(item, now) if finding.over else ())]
+
+    def _reopen(self, item: Tracked, finding: Finding, now: float) -> list[Report]:
+        """Go on with an incident that was over only for a while: a server that comes up and dies again is in a loop."""
+        item.open, item.next_report = True, 0.0
+        self._again(item, finding, now)
+        item.passed = finding.over
+        reports = self._remind(item, now)
+        return [*reports, *(self._close(item, now) if finding.over and loop_of(item) is None else ())]
 
     def _again(self, item: Tracked, finding: Finding, now: float) -> None:
         """Count what has happened since; the text of the newest occurrence is the one to show."""
@@ -235,7 +249,7 @@ class Tracker:
 
     def _due(self, item: Tracked) -> float:
         quiet = self.schedule.quiet_down if item.outcome in _FAILED else self.schedule.quiet
-        over = item.last_at + quiet
+        over = item.last_at + (min(quiet, LOOP_SECONDS) if item.passed else quiet)
         return min(over, item.next_report) if item.reports and item.count > item.reported_count else over
 
     # -- bounds ------------------------------------------------------------------------------------------------------
