@@ -27,7 +27,7 @@ from lmdiag.watch.sources import Streams
 from lmdiag.watch.store import Store
 from lmdiag.watch.tracker import Schedule, Tracker
 
-BUSY_REST = 0.02
+BUSY_REST = 0.05
 """Seconds between two reads of logs that are written fast: each wake-up costs as much as many lines."""
 
 _AT_START = ("state", "listen", "poll", "format", "color", "width", "live")
