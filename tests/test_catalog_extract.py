@@ -164,7 +164,7 @@ def test_the_message_of_code_that_is_run_fits_a_template(expression: str, flag: 
 
 @settings(max_examples=120, deadline=None)
 @given(bodies(), st.booleans())
-@example(["class Inner:", "    raise ValueError(f'bad value {name}')", "    for name in size:", "        pass"], flag=False)
+@example(["class Inner:", "    raise ValueError(f'bad value {name}')", "    for name in size:", "        pass"], False)  # noqa: FBT003
 def test_whatever_a_random_function_raises_fits_a_template_of_its_line(body: list[str], flag: bool) -> None:
     source = module(body)
     try:
