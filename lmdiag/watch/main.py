@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -116,6 +117,7 @@ class _Loop:
         found = f"watching {count} source{'' if count == 1 else 's'}"
         self._daemon.note(f"lmdiag {__version__}: {found}, state in {visible(self._config.state)}{self._board.address}")
         self._notifier.ready(found)
+        gc.freeze()  # the cards stay; to look through them again and again would hold reports up
         while not self._stopping and self._round():
             pass
         self._notifier.stopping()

@@ -208,7 +208,8 @@ def _connect(path: str) -> sqlite3.Connection:
     try:
         os.chmod(path, 0o600)
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
+        # A kill loses nothing so; a power cut may lose the last seconds, which are then read and told once more
+        db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA journal_size_limit = 4194304")
         db.execute("PRAGMA cache_size = -1024")  # KiB
         (found,) = db.execute("PRAGMA user_version").fetchone()
