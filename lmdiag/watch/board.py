@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -84,13 +85,13 @@ class Board:
             pid=os.getpid(),
             version=__version__,
             started_at=self._started_at,
-            now=now,
+            now=time.time(),  # it is read by the machine's clock
             sources=tuple(self._source(stream, now, incidents) for stream in daemon.streams.all()),
             incidents=tuple(_incident(item) for item in shown),
             queue=len(daemon.untold),
             dropped=tuple((source, why, count) for (source, why), count in daemon.counters.dropped.items() if count),
             config_problem=self.config_problem or self.problem,
-            ready=True,
+            ready=all(stream.caught_up for stream in daemon.streams.all()),
         )
 
     def _source(self, stream: Stream, now: float, incidents: list[Tracked]) -> SourceStatus:

@@ -80,6 +80,7 @@ class DaemonStatus(NamedTuple):
     """(source, reason, how many bytes or entries)."""
     config_problem: str = ""
     ready: bool = False
+    """Every source has been read to its end once."""
 
 
 class Counters:

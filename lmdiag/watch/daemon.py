@@ -70,6 +70,8 @@ class Daemon:
         self._pulse = pulse
         self._journal = journal
         self._reports: list[Report] = []  # to be saved
+        self.told_at = 0.0
+        """When something was last told."""
         self.busy = False
         """Whether so much came in the last round that it is better to rest a little before the next."""
         self._saved_at = 0.0
@@ -83,7 +85,6 @@ class Daemon:
 
         Returns whether there is more to read at once.
         """
-        self.counters.stepped(now)
         self._forget()
         self.busy = False
         more = False
@@ -97,7 +98,7 @@ class Daemon:
         self._reports += self.tracker.tick(now)
         if self._reports or self._due(now):
             self._save(now)
-        self._tell()
+        self._tell(now)
         return more
 
     def _guarded(self, stream: Stream, action: Callable[[Stream, float], bool], now: float) -> bool:
@@ -140,9 +141,9 @@ class Daemon:
         for stream in self.streams.all():
             if stream.changed_at is not None:
                 self._guarded(stream, self._look_now, now)
-        self._dirty |= {stream.source.name for stream in self.streams.all()}
+        self._dirty |= {stream.source.name for stream in self.streams.all() if stream.since is not None}
         self._save(now)
-        self._tell()
+        self._tell(now)
 
     def reload(self, config: WatchConfig, library: Library) -> None:
         """Go on with another configuration and other cards."""
@@ -277,10 +278,11 @@ class Daemon:
         self.say("", "")
         return found
 
-    def _tell(self) -> None:
+    def _tell(self, now: float) -> None:
         """Tell what is to be told, and note that it was: after a kill it need not be told again."""
         if not self.untold:
             return
+        self.told_at = now
         while self.untold:
             number, report = self.untold[0]
             self.outlet.tell(report.incident)

@@ -81,7 +81,7 @@ class _Loop:
         stack.callback(self._waker.close)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        self._notifier = Notifier(os.environ, os.getpid())
+        self._notifier = Notifier.from_environment()
         library = _library(config)
         counters = Counters()
         store = Store(config.state)
@@ -113,8 +113,7 @@ class _Loop:
     def run(self) -> int:
         """Go round until it is time to stop."""
         self._daemon.streams.discover(self._clock())
-        count = len(self._daemon.streams.all())
-        found = f"watching {count} source{'' if count == 1 else 's'}"
+        found = self._summary()
         self._daemon.note(f"lmdiag {__version__}: {found}, state in {visible(self._config.state)}{self._board.address}")
         self._notifier.ready(found)
         gc.freeze()  # the cards stay; to look through them again and again would hold reports up
@@ -139,7 +138,10 @@ class _Loop:
         streams.discover(now)
         self._say_problems()
         more = daemon.step(now, streams.awake(now))
+        daemon.counters.stepped(time.time())  # who asks for the health has no other clock
         self._board.update(now)
+        if daemon.told_at == now:
+            self._notifier.status(self._summary())
         self._notifier.alive(now)
         if not more and (streams.ended or (self._config.once and streams.idle)):
             return False
@@ -152,6 +154,14 @@ class _Loop:
             streams.woken(self._waker.wait(rest - pause, streams.filenos()), self._waker.dirty())
             daemon.counters.add_wakeup()
         return True
+
+    def _summary(self) -> str:
+        """Say what is watched and what is wrong, in the words of `systemctl status`."""
+        sources = len(self._daemon.streams.all())
+        found = sum(item.open and bool(item.reported_severity) for item in self._daemon.tracker.incidents)
+        return (
+            f"watching {sources} source{'' if sources == 1 else 's'}, {found} open incident{'' if found == 1 else 's'}"
+        )
 
     def _say_problems(self) -> None:
         """Tell once what cannot be listened to or looked at."""
