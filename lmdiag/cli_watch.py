@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _DROP_INS = ("docker", "kubernetes", "ray")
 _WATCH_EPILOG = """\
 examples:
-  lmdiag watch /var/log/vllm/*.log                 follow files, report each incident once
+  lmdiag watch '/var/log/vllm/*.log'               follow files, report each incident once
   lmdiag watch --journal vllm.service              follow a unit's journal
   vllm serve MODEL 2>&1 | lmdiag watch -           follow a server from its start
   lmdiag watch --once --state DIR server.log       what is new since the last time, for cron

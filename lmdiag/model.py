@@ -20,6 +20,9 @@ SCOPES = ("startup", "runtime", "request")
 OUTCOMES = ("start_failed", "died", "degraded", "request_failed", "running", "unknown")
 """What the log shows to have happened to the server."""
 
+FAILURES = ("start_failed", "died")
+"""The outcomes after which there is no server."""
+
 RISKS = ("safe", "disruptive")
 
 

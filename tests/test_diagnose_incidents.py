@@ -6,7 +6,7 @@ from report_samples import CARD
 from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.incidents import build
 from lmdiag.diagnose.lives import Life
-from lmdiag.diagnose.verdicts import Verdict
+from lmdiag.diagnose.verdict import Verdict
 from lmdiag.model import SEVERITIES, Card, ExceptionInfo, Facts, Incident, Match, Origin, Symptom
 from lmdiag.samples import CardSet
 

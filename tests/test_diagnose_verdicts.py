@@ -3,7 +3,8 @@ from __future__ import annotations
 from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.chains import Quoted
 from lmdiag.diagnose.lives import Life
-from lmdiag.diagnose.verdicts import Verdict, judge
+from lmdiag.diagnose.verdict import Verdict
+from lmdiag.diagnose.verdicts import judge
 from lmdiag.model import ExceptionInfo, Facts, Match, Origin, Record, Symptom
 
 DEAD = Symptom("RuntimeError", "Engine core initialization failed. See root cause above.", "APIServer")

@@ -148,13 +148,13 @@ def test_after_a_kill_nothing_is_lost_and_nothing_told_under_another_id(node: No
     assert len(ids) == 1
 
 
-def test_what_was_saved_and_not_told_is_told_after_the_kill(node: Node) -> None:
+def test_what_was_saved_and_not_told_is_told_after_the_kill(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kill comes between the save and the print."""
     node.write(SERDE)
-    reports = []
-    node.daemon._tell = reports.append  # type: ignore[method-assign]
+    asked: list[float] = []
+    monkeypatch.setattr(node.daemon, "_tell", asked.append)
     node.step()
-    assert reports
+    assert asked
     assert node.told() == []
     node.kill()
     node.start()

@@ -14,7 +14,8 @@ from lmdiag.diagnose.cards import Cards
 from lmdiag.diagnose.chains import STOP_TYPES, Quoted, is_noise, is_symptom_type, of_the_chain, root_index, symptom
 from lmdiag.diagnose.incidents import build
 from lmdiag.diagnose.lives import Life
-from lmdiag.diagnose.verdicts import Verdict, judge
+from lmdiag.diagnose.verdict import Verdict
+from lmdiag.diagnose.verdicts import judge
 from lmdiag.model import ClueSeen, ExceptionInfo, Incident, Match, Record, Symptom, Traceback
 from lmdiag.parse.assembler import CRASH
 

@@ -9,7 +9,7 @@ from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.cards import Cards
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.redact import redact, redacted
-from lmdiag.diagnose.verdicts import Verdict, digest
+from lmdiag.diagnose.verdict import Verdict, digest
 from lmdiag.errors import CardError
 from lmdiag.model import SEVERITIES, Advice, Card, ClueSeen, Earlier, Facts, Incident, RaisedAt, Root, Symptom
 

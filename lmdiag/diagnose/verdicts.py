@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
-from lmdiag.diagnose.candidates import Candidate, candidate_key, evidence
+from lmdiag.diagnose.candidates import Candidate, evidence
 from lmdiag.diagnose.lives import Life
-from lmdiag.diagnose.stalls import Stall
-from lmdiag.model import ExceptionInfo, Match, Origin, Record, Symptom
+from lmdiag.diagnose.stalled import with_stalls
+from lmdiag.diagnose.verdict import MatchText, Verdict
+from lmdiag.model import FAILURES, ExceptionInfo, Match, Origin, Record, Symptom
 
 _NEAR_LINES = 100
 """A request that failed this close to the engine's death failed because of it."""
@@ -15,58 +16,6 @@ _NEAR_LINES = 100
 _RUNNING = "EngineCore encountered a fatal error"
 """Written by an engine that was serving and was not told to stop."""
 _DEATHS = ("Process ", _RUNNING, "EngineCore failed to start", "EngineCore hit an exception")
-_FAILED = ("start_failed", "died")
-
-MatchText = Callable[[str], Match | None]
-
-
-class Verdict:
-    """One failure of one life."""
-
-    def __init__(self, life: Life, candidate: Candidate | None, outcome: str, symptoms: Iterable[Symptom] = ()) -> None:
-        self.life = life
-        self.candidate = candidate
-        self.outcome = outcome
-        self.symptoms = list(symptoms)
-        self.earlier: list[Verdict] = []
-        self.resolved = False
-        """A failed start, with a start behind it that succeeded; a stall that is over."""
-        self.recovered = False
-        """A death, with a start behind it that succeeded: it will come again."""
-        self.superseded = False
-        """A failed start, and a later one failed of something else."""
-        self.newest = life
-        """The last life in which it happened."""
-        self.lives = 1
-        self.times = 0
-        """How many stalls there were."""
-        self.forgotten = 0
-        """Occurrences in lives that are not kept any more."""
-        self.evidence: tuple[str, ...] = candidate.evidence if candidate else ()
-        self.first_line = candidate.first.first_line if candidate else (life.first_symptom or life.first_line)
-        self.last_line = candidate.last.last_line if candidate else max(self.first_line, life.last_line)
-
-    @property
-    def key(self) -> tuple[str, str] | None:
-        """What two lives that failed alike have in common; None where the cause cannot be seen."""
-        return candidate_key(self.candidate.info, self.candidate.match) if self.candidate else None
-
-    @property
-    def fingerprint(self) -> str:
-        """What names the same failure of the same service, in every log and at any time."""
-        return digest(*(self.key or ("invisible", self.outcome)), self.life.service)
-
-    @property
-    def final(self) -> bool:
-        """Whether the process that ends the server has spoken, so that the cause is settled."""
-        if self.candidate is None or self.outcome not in _FAILED:
-            return False
-        return self.candidate.logger == "argparse" or any(_is_last_word(item) for item in self.symptoms)
-
-    @property
-    def occurrences(self) -> int:
-        """How often it happened."""
-        return self.forgotten + max(self.candidate.count if self.candidate else 1, self.lives, self.times)
 
 
 def judge(lives: Sequence[Life], match_text: MatchText, *, earlier: bool = False) -> list[Verdict]:
@@ -75,12 +24,10 @@ def judge(lives: Sequence[Life], match_text: MatchText, *, earlier: bool = False
     `earlier`: the superseded ones are returned too.
     """
     verdicts = [
-        verdict
-        for life in lives
-        for verdict in _with_stalls(life, _judge_life(life, match_text), lives[-1], match_text)
+        verdict for life in lives for verdict in with_stalls(life, _judge_life(life, match_text), lives[-1], match_text)
     ]
     verdicts = _merge(verdicts)
-    failures = [verdict for verdict in verdicts if verdict.outcome in _FAILED]
+    failures = [verdict for verdict in verdicts if verdict.outcome in FAILURES]
     visible = [verdict for verdict in failures if verdict.candidate]
     if visible:
         verdicts = [verdict for verdict in verdicts if verdict.candidate]
@@ -92,18 +39,6 @@ def judge(lives: Sequence[Life], match_text: MatchText, *, earlier: bool = False
     elif len(visible) > 1:
         _fold_earlier(visible)
     return verdicts if earlier else [verdict for verdict in verdicts if not verdict.superseded]
-
-
-def _is_last_word(symptom: Symptom) -> bool:
-    name = (symptom.type or "").rsplit(".", 1)[-1]
-    return symptom.message.startswith("Engine core initialization failed") or name == "EngineDeadError"
-
-
-def digest(*parts: str) -> str:
-    """Return a short hash, for ids."""
-    import hashlib  # only where there is something to report
-
-    return hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _fold_earlier(visible: list[Verdict]) -> None:
@@ -127,7 +62,9 @@ def _merge(verdicts: list[Verdict]) -> list[Verdict]:
             continue
         first.lives += verdict.life is not first.life
         first.newest = max(first.newest, verdict.life, key=lambda life: life.first_line)
-        first.outcome = verdict.outcome if verdict.outcome in _FAILED or first.outcome not in _FAILED else first.outcome
+        first.outcome = (
+            verdict.outcome if verdict.outcome in FAILURES or first.outcome not in FAILURES else first.outcome
+        )
         first.resolved = first.resolved and verdict.resolved
         first.times += verdict.times
         first.last_line = max(first.last_line, verdict.last_line)
@@ -187,41 +124,6 @@ def _without_shutdown(life: Life, others: list[Candidate]) -> tuple[list[Candida
     if any(line < stop for line, _ in life.symptoms):
         return others, life.symptoms
     return [item for item in others if item.first.first_line < stop or item.header.startswith(_RUNNING)], []
-
-
-def _with_stalls(life: Life, verdicts: list[Verdict], newest: Life, match_text: MatchText) -> list[Verdict]:
-    """Add what a life's silence tells. A stall that ends in the server's death is a symptom of what ended it.
-
-    Of stalls of the same kind the newest counts; a second sign of one that goes on is its symptom. A server that was
-    told to stop may make no tokens.
-    """
-    ended = next((verdict for verdict in verdicts if verdict.outcome in _FAILED), None)
-    found: dict[tuple[str, str] | None, Verdict] = {}
-    going: Verdict | None = None
-    for stall in life.stalls.found():
-        if life.stop is not None and life.stop < stall.first.origin.first_line:
-            continue
-        parent = None if stall.over else ended or going
-        if parent is not None:
-            parent.symptoms.append(Symptom(None, stall.text, stall.last.origin.process))
-            continue
-        verdict = _stalled(life, stall, newest, match_text)
-        going = going if stall.over else verdict
-        found.setdefault(verdict.key, verdict)
-    return verdicts + list(found.values())
-
-
-def _stalled(life: Life, stall: Stall, newest: Life, match_text: MatchText) -> Verdict:
-    """A stalled server is up and does not work: degraded. Of a start that hangs nobody knows yet what becomes of it."""
-    info = ExceptionInfo(None, stall.text)
-    candidate = Candidate(info, stall.first.origin, match_text(stall.text))
-    candidate.add(stall.first, info)
-    candidate.add(stall.last, info)
-    candidate.request = False
-    verdict = Verdict(life, candidate, "unknown" if stall.starting else "degraded")
-    verdict.times, verdict.evidence = stall.number, (stall.text,)
-    verdict.resolved = stall.over or (stall.starting and life is not newest and newest.ready is not None)
-    return verdict
 
 
 def _root(life: Life, pool: list[Candidate], degraded: list[Candidate]) -> Candidate | None:

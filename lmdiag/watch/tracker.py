@@ -8,10 +8,9 @@ from typing import NamedTuple
 import msgspec
 
 from lmdiag.diagnose.diagnoser import Finding
-from lmdiag.model import SEVERITIES, Incident, Loop
+from lmdiag.model import FAILURES, SEVERITIES, Incident, Loop
 from lmdiag.watch.times import spread
 
-_FAILED = ("start_failed", "died")
 LOOP_TIMES = 3
 """Failures of one cause that make a crash loop."""
 LOOP_SECONDS = 1800.0
@@ -115,7 +114,7 @@ class Tracker:
         """Return what is to be told because time has passed: reminders, and incidents that have gone quiet."""
         reports = []
         for item in [item for item in self._all.values() if item.open]:
-            failed = item.outcome in _FAILED
+            failed = item.outcome in FAILURES
             quiet = self.schedule.quiet_down if failed else self.schedule.quiet
             if now - item.last_at >= (min(quiet, LOOP_SECONDS) if item.passed else quiet):
                 reports += self._close(item, now)
@@ -198,7 +197,7 @@ class Tracker:
         item.count += more if more > 0 else int(finding.life > item.life)
         if self._reportable(item) or finding.outcome != item.outcome:  # a client's mistakes may come by the thousand
             item.incident = finding.build()
-        if finding.life > item.life and finding.outcome in _FAILED:
+        if finding.life > item.life and finding.outcome in FAILURES:
             item.times = [*item.times, *spread(item.incident, 1, now)][-_MAX_TIMES:]
         item.outcome = finding.outcome
         item.life, item.occurrences, item.last_line = finding.life, finding.occurrences, finding.last_line
@@ -207,7 +206,7 @@ class Tracker:
 
     def _superseded(self, source: str, findings: Sequence[Finding], now: float) -> list[Report]:
         """Close what the log does not show as an incident any more, since the server has failed of something else."""
-        failed = max((item.life for item in findings if item.outcome in _FAILED), default=0)
+        failed = max((item.life for item in findings if item.outcome in FAILURES), default=0)
         reports = []
         for item in [item for item in self._all.values() if item.source == source and item.open]:
             if item.fingerprint not in self._shown[source] and item.life <= failed:
@@ -248,7 +247,7 @@ class Tracker:
         return Report(shown, now)
 
     def _due(self, item: Tracked) -> float:
-        quiet = self.schedule.quiet_down if item.outcome in _FAILED else self.schedule.quiet
+        quiet = self.schedule.quiet_down if item.outcome in FAILURES else self.schedule.quiet
         over = item.last_at + (min(quiet, LOOP_SECONDS) if item.passed else quiet)
         return min(over, item.next_report) if item.reports and item.count > item.reported_count else over
 
