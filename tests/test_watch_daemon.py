@@ -291,3 +291,16 @@ def test_a_problem_that_comes_back_is_said_again(node: Node) -> None:
     node.daemon.say("a.log", "")
     node.daemon.say("a.log", "a.log: permission denied")
     assert node.err.getvalue().count("permission denied") == 2
+
+
+def test_of_a_past_of_many_lives_only_how_it_ended_counts(tmp_path: Path, library: Library) -> None:
+    """A loop that was mended long ago, more lives than are kept."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    failed = b"".join(SERDE.replace(b"MLA only works with naive serde mode..", f"Shard {a}{b} broke".encode()) for a in letters for b in letters[:4])  # fmt: skip
+    (tmp_path / "server.log").write_bytes(failed + HEALTHY)
+    node = Node(tmp_path, library)
+    assert node.step() + node.step(2.0) == []
+    node.write(failed)
+    states = [state for state, _, _ in node.step() + node.step(2.0)]
+    assert states.count("opened") == 26 * 4
+    node.kill()

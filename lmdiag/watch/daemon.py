@@ -165,7 +165,9 @@ class Daemon:
             taken += len(data)
             before = stream.lines
             self._feed(stream, data, now)
-            if stream.crowded:
+            if stream.crowded and stream.baseline:
+                stream.trim()  # the past is judged by how it ended
+            elif stream.crowded:
                 self._update(stream, now, settled=False)
             self.counters.add_lines(source.name, stream.lines - before, len(data))
         for reason, count in source.lost():

@@ -147,9 +147,13 @@ class Stream:
         splitter, pipeline = copy.splitter, copy.pipeline
         pipeline.attach(self._cards)
         finish(splitter, pipeline)
-        self._pipeline.trim(MAX_LIVES)
+        self.trim()
         found = pipeline.findings(earlier=True)
         return [finding._replace(build=_Placed(finding, self._starts)) for finding in found]
+
+    def trim(self) -> None:
+        """Keep only the newest lives; what was saved of all is still right."""
+        self._pipeline.trim(MAX_LIVES)
 
     @property
     def crowded(self) -> bool:
