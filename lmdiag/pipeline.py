@@ -51,6 +51,11 @@ class Pipeline:
         return self._diagnoser.findings(earlier=earlier)
 
     @property
+    def serving(self) -> dict[str, int]:
+        """The first line of each service's newest life, of those that came up; complete after `findings`."""
+        return self._diagnoser.serving
+
+    @property
     def lives(self) -> int:
         """How many lives of a server are kept whole, at most 200."""
         return self._diagnoser.lives

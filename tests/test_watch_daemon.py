@@ -304,3 +304,62 @@ def test_of_a_past_of_many_lives_only_how_it_ended_counts(tmp_path: Path, librar
     states = [state for state, _, _ in node.step() + node.step(2.0)]
     assert states.count("opened") == 26 * 4
     node.kill()
+
+
+def test_on_a_new_node_everything_is_news(tmp_path: Path, library: Library) -> None:
+    """The log was empty when the daemon first came; two failures arrive between two looks."""
+    node = Node(tmp_path, library)
+    node.step()
+    node.step(3600.0)
+    node.write(SERDE + USAGE)
+    told = node.step() + node.step(2.0)
+    assert [card for state, card, _ in told if state == "opened"] == ["lmcache-mla-naive-serde", "unknown-dtype"]
+    node.kill()
+
+
+def test_an_empty_log_has_a_place_to_go_on_from(node: Node) -> None:
+    """Killed before it had read a line; then the log is written and rotated."""
+    node.step(10.0)
+    node.kill()
+    node.write(SERDE)
+    os.rename(node.log, f"{node.log}.1")
+    node.write(b"INFO hello\n")
+    node.start()
+    assert ("opened", "lmcache-mla-naive-serde", 1) in node.step() + node.step(2.0)
+
+
+@pytest.mark.parametrize("rotate", [False, True])
+@pytest.mark.parametrize("lines", [40, 90, 113, 160, 200, 250])
+def test_an_update_in_the_middle_of_a_failure_tells_it_once(node: Node, monkeypatch: pytest.MonkeyPatch, lines: int, rotate: bool) -> None:
+    """However much of it had been told before."""
+    cut = sum(len(line) + 1 for line in SERDE.split(b"\n")[:lines])
+    node.write(SERDE[:cut])
+    reports = [json.loads(line) for _ in (node.step(), node.step(2.0), node.step(6.0)) for line in node.out.getvalue().splitlines()]
+    node.kill()
+    monkeypatch.setattr(frozen, "_HEAD", b"lmdiag 99\n")
+    node.write(SERDE[cut:])
+    if rotate:
+        os.rename(node.log, f"{node.log}.1")
+        node.write(b"INFO 12-01 03:00:00 [x.py:1] hello\n")
+    node.start()
+    for seconds in (0.0, 2.0, 6.0):
+        node.step(seconds)
+    reports += [json.loads(line) for line in node.out.getvalue().splitlines()]
+    told = {(one["id"], one["root"]["message"], one["count"]) for one in reports if one["state"] == "opened" and one["root"]}
+    assert [(message, count) for _, message, count in told] == [("MLA only works with naive serde mode..", 1)]
+    assert {one["first_line"] for one in reports if one["root"]} == {58}
+
+
+def test_an_update_does_not_end_what_is_still_wrong(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next start has begun and has not come up yet."""
+    node.write(SERDE)
+    assert [state for state, _, _ in node.step()] == ["opened"]
+    node.kill()
+    monkeypatch.setattr(frozen, "_HEAD", b"lmdiag 99\n")
+    start = b"\n".join(SERDE.split(b"\n")[:40]) + b"\n"
+    node.write(start)
+    node.start()
+    assert node.step() + node.step(2.0) + node.step(6.0) == []
+    node.write(SERDE[len(start) :])
+    assert node.step() + node.step(2.0) == []
+    assert [state for state, _, _ in node.step(400.0)] == ["repeated"]

@@ -32,7 +32,7 @@ def finding(name: str = "a", *, life: int = 1, occurrences: int = 1, outcome: st
             last_seen=last,
         )
 
-    return Finding(name, outcome, occurrences, life, last or life + 10, life, over, final, build)
+    return Finding(name, outcome, occurrences, life, last or life + 10, life, over, final, "", build)
 
 
 def told(reports: list[Report]) -> list[tuple[str, str, int]]:
@@ -147,6 +147,31 @@ def test_what_is_not_shown_any_more_stays_open_without_another_failure() -> None
     tracker.update("s", [finding("a", life=70)], 0.0, settled=True)
     assert tracker.update("s", [finding("b", life=50)], 5.0, settled=True) != []
     assert sorted(item.fingerprint for item in tracker.incidents if item.open) == ["a", "b"]
+
+
+def test_what_is_not_known_any_more_is_not_over() -> None:
+    """After an upgrade the log is read from its current life on, and its lines are counted anew."""
+    tracker = Tracker(SCHEDULE)
+    tracker.update("s", [finding("a", life=70)], 0.0, settled=True)
+    tracker.rebase("s", ())
+    assert tracker.update("s", [], 5.0, settled=True) == []
+    assert told(tracker.update("s", [finding("a", life=9, occurrences=1)], 6.0, settled=True)) == []
+    assert [(item.id, item.count, item.open) for item in tracker.incidents] == [("a-70", 2, True)]
+
+
+def test_a_server_that_comes_up_after_that_resolves_it() -> None:
+    tracker = Tracker(SCHEDULE)
+    tracker.update("s", [finding("a", life=70)], 0.0, settled=True)
+    tracker.rebase("s", ())
+    assert told(tracker.update("s", [], 5.0, settled=True, serving={"": 3})) == [("a-70", "resolved", 1)]
+
+
+def test_another_service_that_fails_or_comes_up_resolves_nothing() -> None:
+    tracker = Tracker(SCHEDULE)
+    tracker.update("s", [finding("a", life=70)._replace(service="one")], 0.0, settled=True)
+    tracker.rebase("s", ())
+    other = finding("b", life=90)._replace(service="two")
+    assert [report.incident.state for report in tracker.update("s", [other], 5.0, settled=True, serving={"two": 99})] == ["opened"]
 
 
 def test_sources_do_not_mix() -> None:

@@ -57,6 +57,8 @@ class Finding(NamedTuple):
     """A later life of the server came up or failed of something else, or it went on by itself."""
     final: bool
     """The server's own last word, or its next life, stands in the log: what may still follow does not change the cause."""
+    service: str
+    """The container, pod or unit, where the log holds several."""
     build: Callable[[], Incident]
 
 
@@ -132,6 +134,12 @@ class Diagnoser:
     def lives(self) -> int:
         """How many lives of its fullest service are kept whole."""
         return max(map(len, self._lives.values()), default=0)
+
+    @property
+    def serving(self) -> dict[str, int]:
+        """The first line of each service's newest life, of those that came up."""
+        newest = {service: lives[-1] for service, lives in self._lives.items()}
+        return {service: life.first_line for service, life in newest.items() if life.ready is not None}
 
     def trim(self, lives: int) -> None:
         """Keep the first and the newest `lives` lives of each service; of others remain the numbers.
@@ -330,6 +338,7 @@ class Diagnoser:
             verdict.newest.first_line,
             verdict.resolved or verdict.superseded or (past and lives[-1].ready is not None),
             verdict.final or past,
+            verdict.life.service,
             partial(build, verdict, lives, self._source, self._cards),
         )
 

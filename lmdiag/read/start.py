@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
 
 _BLOCK = 1 << 20
 _SEARCHED = 1 << 30
@@ -86,29 +85,21 @@ def _lines_with_needles(block: bytes) -> Iterator[tuple[int, bytes]]:
         end = first
 
 
-def known_life(path: str, position: dict[str, Any]) -> tuple[Iterator[bytes], int]:
-    """Return the server's present life as far as a position of FileSource has read it, and how many lines stand before.
+def known_life(fd: int, until: int) -> tuple[Iterator[bytes], int]:
+    """Return what a file says before an offset of the server's life that goes on there, and how many lines stand before.
 
-    Nothing, if the file was rotated since, or if it is more than 64 MiB.
+    Nothing of it, if it is more than 64 MiB.
     """
-    offset, before = start_offset(path, "life")
-    try:
-        status = os.stat(path)
-    except OSError:
-        return iter(()), 0
-    until = position.get("offset", 0)
-    same = (status.st_dev, status.st_ino) == (position.get("dev"), position.get("ino"))
-    if not same or not offset <= until <= min(status.st_size, offset + _CONTEXT):
-        return iter(()), 0
-    return _blocks(path, offset, until), before
+    offset = _life(fd, until)
+    if until - offset > _CONTEXT:
+        offset = until
+    return _blocks(fd, offset, until), _count_lines(fd, offset)
 
 
-def _blocks(path: str, offset: int, until: int) -> Iterator[bytes]:
-    with open(path, "rb", buffering=0) as file:
-        file.seek(offset)
-        while offset < until and (block := file.read(min(_BLOCK, until - offset))):
-            offset += len(block)
-            yield block
+def _blocks(fd: int, offset: int, until: int) -> Iterator[bytes]:
+    while offset < until and (block := os.pread(fd, min(_BLOCK, until - offset), offset)):
+        offset += len(block)
+        yield block
 
 
 def _group_start(fd: int, mark: int) -> int:

@@ -124,6 +124,14 @@ class FileSource:
                 part.close()
         self._parts, self._trailing = [], []
 
+    def past(self) -> tuple[int, int] | None:
+        """Return the descriptor of the content that is being read, and how far it was; None if that is no plain file."""
+        with suppress(OSError):
+            if not self._parts:
+                self._open()
+        first = self._parts[0] if self._parts else None
+        return (first.fd, first.offset) if isinstance(first, PlainPart) else None
+
     # -- the line of parts ------------------------------------------------------------------------------------------
 
     def _read_line_of_parts(self) -> bytes:

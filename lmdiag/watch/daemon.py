@@ -181,6 +181,9 @@ class Daemon:
         if not data:
             stream.caught_up = True
             stream.flood.calm()
+            if stream.changed_at is None and stream.baseline:
+                stream.end_baseline()  # it told nothing of the past
+                self._dirty.add(source.name)
         problem = source.problem
         self.say(source.name, problem if not problem or source.name in problem else f"{source.name}: {problem}")
         return taken >= _TURN
@@ -188,8 +191,9 @@ class Daemon:
     def _begin(self, stream: Stream, now: float) -> None:
         """Take up a source. One whose lines are counted anew has nothing in common with what was known of it."""
         if stream.fresh:
-            self.tracker.rebase(stream.source.name, stream.findings() if stream.lines else ())
+            self.tracker.rebase(stream.source.name, stream.findings(settled=False) if stream.lines else ())
         stream.begin(now)
+        self._dirty.add(stream.source.name)  # also a log without a line has a place to go on from
 
     def _feed(self, stream: Stream, data: bytes, now: float) -> None:
         """Feed a block; of one that only repeats, in a source that is far behind, no more than its torn ends."""
@@ -234,7 +238,9 @@ class Daemon:
     def _update(self, stream: Stream, now: float, *, settled: bool) -> None:
         name, began = stream.source.name, self._cpu()
         findings = stream.findings(settled=settled)
-        self._reports += self.tracker.update(name, findings, now, settled=settled, baseline=stream.baseline)
+        self._reports += self.tracker.update(
+            name, findings, now, settled=settled, baseline=stream.baseline, serving=stream.serving
+        )
         if stream.caught_up:
             stream.end_baseline()
         share = _BUSY_LOOK_SHARE if self.busy else _LOOK_SHARE

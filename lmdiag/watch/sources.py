@@ -143,7 +143,7 @@ class Streams:
         stream = Stream(source, self._library, saved=saved.stream)
         if not stream.fresh:
             return stream
-        blocks, before = known_life(entry.path, saved.position)
+        blocks, before = known_life(*past) if (past := source.past()) else (iter(()), 0)
         stream = Stream(source, self._library, lines_before=before)
         for block in blocks:
             stream.feed(block, 0.0)

@@ -71,6 +71,8 @@ class Stream:
         self.look_after = 0.0
         """When it may be looked at again."""
         self.flood = Flood()
+        self.serving: dict[str, int] = {}
+        """As of the last look, the first line of each service's life that came up."""
         self.found_at = 0.0
         """When its file was last found."""
         self._saved: bytes | None = None  # as long as nothing is fed
@@ -87,7 +89,7 @@ class Stream:
         """Note the time of the first read. What was saved may not have been looked at, and looking twice does no harm."""
         if self.since is None:
             self.since = self.fed_at = now
-            self.changed_at = None if self.fresh else now
+            self.changed_at = None if self.fresh and self.changed_at is None else now
 
     def start_over(self) -> None:
         """Forget what is open: a block could not be digested, and nobody knows what of it was taken."""
@@ -149,6 +151,7 @@ class Stream:
         finish(splitter, pipeline)
         self.trim()
         found = pipeline.findings(earlier=True)
+        self.serving = pipeline.serving
         return [finding._replace(build=_Placed(finding, self._starts)) for finding in found]
 
     def trim(self) -> None:

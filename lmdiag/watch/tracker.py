@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -66,6 +67,7 @@ class Tracked(msgspec.Struct):
     times: list[float] = []
     """When the server failed of it: one entry for each life."""
     looping: bool = False
+    service: str = ""
     passed: bool = False
     """A later life came up; in a crash loop that does not mean that it is over."""
 
@@ -86,12 +88,20 @@ class Tracker:
         return sorted(self._all.values(), key=lambda item: -item.last_at)
 
     def update(
-        self, source: str, findings: Sequence[Finding], now: float, *, settled: bool, baseline: bool = False
+        self,
+        source: str,
+        findings: Sequence[Finding],
+        now: float,
+        *,
+        settled: bool,
+        baseline: bool = False,
+        serving: Mapping[str, int] = MappingProxyType({}),
     ) -> list[Report]:
         """Take what the log of a source shows at present; return what is to be told.
 
         Unless it has `settled`, more of the same failure may follow within moments: then only what is final counts.
-        `baseline`: it is read for the first time, and what was over long ago is no news.
+        `baseline`: it is read for the first time, and what was over long ago is no news. `serving`: the first line of
+        each service's newest life, of those that came up.
         """
         self._shown[source] = {finding.fingerprint for finding in findings}
         reports = []
@@ -99,7 +109,7 @@ class Tracker:
             if settled or finding.final:
                 reports += self._take(source, finding, now, baseline=baseline)
         if settled:
-            reports += self._superseded(source, findings, now)
+            reports += self._superseded(source, findings, serving, now)
         return reports
 
     def rebase(self, source: str, findings: Sequence[Finding]) -> None:
@@ -159,7 +169,7 @@ class Tracker:
         base = min(base, finding.occurrences - 1)
         item = Tracked(
             # a later incident of the same failure needs an id of its own
-            id=incident.id if earlier is None else f"{incident.id}-{finding.life}-{base}",
+            id=incident.id if earlier is None else f"{incident.id}-{round(now):x}",
             source=source,
             fingerprint=finding.fingerprint,
             incident=incident,
@@ -172,6 +182,7 @@ class Tracker:
             base=base,
             count=finding.occurrences - base,
             open=not old,
+            service=finding.service,
             times=spread(incident, 1 if earlier else incident.facts.restarts + 1, now),
         )
         if earlier is not None:
@@ -204,12 +215,18 @@ class Tracker:
         item.last_at = now
         self._touch(item)
 
-    def _superseded(self, source: str, findings: Sequence[Finding], now: float) -> list[Report]:
-        """Close what the log does not show as an incident any more, since the server has failed of something else."""
-        failed = max((item.life for item in findings if item.outcome in FAILURES), default=0)
+    def _superseded(
+        self, source: str, findings: Sequence[Finding], serving: Mapping[str, int], now: float
+    ) -> list[Report]:
+        """Close what the log does not show any more, where its server has failed of something else or come up since."""
+        failed: dict[str, int] = {}
+        for finding in findings:
+            if finding.outcome in FAILURES:
+                failed[finding.service] = max(finding.life, failed.get(finding.service, 0))
         reports = []
         for item in [item for item in self._all.values() if item.source == source and item.open]:
-            if item.fingerprint not in self._shown[source] and item.life <= failed:
+            gone = item.fingerprint not in self._shown[source]
+            if gone and (failed.get(item.service, -1) >= item.life or serving.get(item.service, 0) > item.life):
                 reports += self._close(item, now)
         return reports
 
