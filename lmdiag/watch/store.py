@@ -10,30 +10,32 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from lmdiag.database import Schema, open_database
 from lmdiag.errors import StateError
 from lmdiag.watch.tracker import Report, Tracked
 
 FILE, LOCK = "state.db", "lock"
-_FORMAT = 1
 _LOCK_TRIES, _LOCK_PAUSE = 10, 0.05
 _T = TypeVar("_T")
-_TABLES = """
+_SCHEMA = Schema(
+    format=1,
+    tables="""
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS sources (name TEXT PRIMARY KEY, position BLOB NOT NULL, stream BLOB NOT NULL, saved_at REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS incidents (id TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS reports (number INTEGER PRIMARY KEY AUTOINCREMENT, body BLOB NOT NULL);
-"""
-_COLUMNS = {
-    "meta": "key, value",
-    "sources": "name, position, stream, saved_at",
-    "incidents": "id, body",
-    "reports": "number, body",
-}
+""",
+    columns={
+        "meta": "key, value",
+        "sources": "name, position, stream, saved_at",
+        "incidents": "id, body",
+        "reports": "number, body",
+    },
+)
 
 
 class Saved(NamedTuple):
@@ -60,8 +62,6 @@ class Store:
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        self.problem = ""
-        """What became of a database that could not be used."""
         try:
             os.makedirs(directory, mode=0o700, exist_ok=True)
             self._lock = _locked(os.path.join(directory, LOCK))
@@ -70,22 +70,9 @@ class Store:
                 f"{directory}: {error.strerror or error}; name a directory that this user may write with --state"
             ) from error
         self._path = os.path.join(directory, FILE)
-        self._db = self._open()
-
-    def _open(self) -> sqlite3.Connection:
-        try:
-            return _sound(self._path)
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                hint = (
-                    "close what has it open" if "locked" in str(error) else "check the file system and its free space"
-                )
-                raise StateError(f"{self._path}: {error}; {hint}") from error
-            for suffix in ("", "-wal", "-shm"):
-                if os.path.exists(self._path + suffix):
-                    os.replace(self._path + suffix, f"{self._path}.damaged{suffix}")
-            self.problem = f"{self._path}: {error}; it was put aside as {FILE}.damaged, and a new one begun"
-            return _connect(self._path)
+        # A kill loses nothing so; a power cut may lose the last seconds, which are then read and told once more
+        self._db, self.problem = open_database(self._path, _SCHEMA, durable=False)
+        """`problem`: what became of a database that could not be used."""
 
     def sources(self) -> dict[str, Saved]:
         """Return where each source was; a row that cannot be read is left out."""
@@ -183,45 +170,6 @@ def _locked(path: str) -> int:
         f"{os.path.dirname(path)}: another lmdiag watch works with this state; stop it, or give this one its own "
         "directory with --state"
     )
-
-
-def _sound(path: str) -> sqlite3.Connection:
-    db = _connect(path)
-    try:
-        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise sqlite3.DatabaseError(found)
-        try:
-            for table, columns in _COLUMNS.items():
-                db.execute(f"SELECT {columns} FROM {table} LIMIT 1")  # noqa: S608 (constants)
-        except sqlite3.OperationalError as error:
-            raise sqlite3.DatabaseError(f"it is not lmdiag's: {error}") from error
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
-
-
-def _connect(path: str) -> sqlite3.Connection:
-    existed = os.path.exists(path)
-    db = sqlite3.connect(path, timeout=5.0)
-    try:
-        os.chmod(path, 0o600)
-        db.execute("PRAGMA journal_mode = WAL")
-        # A kill loses nothing so; a power cut may lose the last seconds, which are then read and told once more
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA journal_size_limit = 4194304")
-        db.execute("PRAGMA cache_size = -1024")  # KiB
-        (found,) = db.execute("PRAGMA user_version").fetchone()
-        if existed and found not in (0, _FORMAT):
-            raise sqlite3.DatabaseError(f"its format is {found}, and this lmdiag writes {_FORMAT}")
-        with closing(db.cursor()) as cursor:
-            cursor.executescript(_TABLES)
-        db.execute(f"PRAGMA user_version = {_FORMAT}")
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
 
 
 def _decoded(body: bytes, kind: type[_T]) -> _T | None:
