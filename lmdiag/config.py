@@ -28,6 +28,59 @@ class ScanConfig(NamedTuple):
     verbose: bool = False
 
 
+class SinkConfig(NamedTuple):
+    """One `[sinks.NAME]` of the configuration. Times are seconds, sizes bytes; a file's name is never its content."""
+
+    name: str
+    type: str
+    """The module of `lmdiag.forward.sinks` that serves it, with - for _."""
+    severity: str = "warning"
+    """The least severity that goes there."""
+    scopes: tuple[str, ...] = ("startup", "runtime")
+    cards: tuple[str, ...] = ()
+    """Globs of card ids, "none" for an incident without a card; one that begins with ! excludes. Empty: all."""
+    tags: tuple[str, ...] = ()
+    """The same for the tags of the card: any of them fits."""
+    sources: tuple[str, ...] = ()
+    """The same for the names of sources."""
+    states: tuple[str, ...] = ("opened", "repeated", "resolved")
+    cooldown: float = 300.0
+    """Between two reports of an incident that stays as it is."""
+    burst: int = 0
+    """Reports within a minute beyond which the rest of them become one summary; 0: no limit."""
+    timeout: float = 10.0
+    """A whole request, from the look-up of the name to the end of the answer; a program's run."""
+    url: str = ""
+    url_file: str = ""
+    """For URLs that are secrets themselves. All files: a path, or the name of a systemd credential."""
+    token_file: str = ""
+    """Sent as `Authorization: Bearer`."""
+    username: str = ""
+    password_file: str = ""
+    secret_file: str = ""
+    """The keys of signatures, one a line: `whsec_` and base64."""
+    routing_key_file: str = ""
+    ca_file: str = ""
+    """Trusted instead of the system's authorities."""
+    cert_file: str = ""
+    """Our own certificate, with its key unless `key_file` names it."""
+    key_file: str = ""
+    form: str = "standard"
+    """standard (Standard Webhooks) or cloudevents."""
+    hold: float = 3600.0
+    """How long an alert lasts of which nothing more is heard."""
+    resend: float = 60.0
+    """How often alerts that are active are sent again."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Added to each alert."""
+    path: str = ""
+    max_size: int = 64 << 20
+    keep: int = 5
+    """Rotated files that are kept beside the current one."""
+    command: tuple[str, ...] = ()
+    """A program and its arguments; no shell reads it."""
+
+
 class WatchConfig(NamedTuple):
     """The settings of `lmdiag watch`; their defaults stand here only. Times are seconds, sizes bytes."""
 
@@ -73,3 +126,11 @@ class WatchConfig(NamedTuple):
     """Read what is there now, report, save the state and end."""
     severity: str = "warning"
     """The least severity that is reported; what is below is counted."""
+    sinks: tuple[SinkConfig, ...] = ()
+    """Where reports are forwarded to."""
+    instance: str = ""
+    """This node's name in alerts; "": the host's."""
+    outbox_age: float = 7 * 86400.0
+    """How long a dead letter is kept."""
+    outbox_size: int = 64 << 20
+    """Of the outbox; the oldest dead letters go first."""

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator, Mapping
-from typing import TextIO
+from typing import Any, TextIO
 
+from lmdiag import sink_checks
 from lmdiag.config import WatchConfig
 from lmdiag.errors import ConfigError
 from lmdiag.read import globs
 from lmdiag.report.control import one_line
 from lmdiag.report.jsonl import dumps
 from lmdiag.settings.file import Loaded, load, search_path
-from lmdiag.settings.table import IN_FILE, SETTINGS
-from lmdiag.settings.values import address, nearest
+from lmdiag.settings.sink_table import BY_SINK_KEY
+from lmdiag.settings.sink_values import Labels, Url
+from lmdiag.settings.table import BY_KEY, IN_FILE, SETTINGS
+from lmdiag.settings.values import Kind, address, nearest
 
 NOTHING = (
     "there is nothing to watch: name logs (lmdiag watch PATH...) or units (--journal vllm.service), or write"
@@ -49,25 +53,42 @@ def check(
 
 
 def show(flags: Mapping[str, object], environment: Mapping[str, str], file: str | None, style: str, out: TextIO) -> int:
-    """Print each setting, its value and its origin; `style` is text or jsonl. Returns 0."""
+    """Print each setting, its value and its origin; `style` is text or jsonl. Of sinks, what was given. Returns 0."""
     loaded = load(flags, environment, file)
+    told = {key: origin for key, origin in loaded.origins.items() if key in IN_FILE or key not in BY_KEY}
     if style == "jsonl":
-        for key, setting in IN_FILE.items():
-            value, origin = getattr(loaded.config, setting.field), loaded.origins[key]
-            row = {"setting": key, "value": value, "origin": origin.kind, "place": origin.place or None}
+        for key, origin in told.items():
+            row = {"setting": key, "value": _data(loaded, key), "origin": origin.kind, "place": origin.place or None}
             print(dumps(row), file=out)
         return 0
-    rows = [(key, _shown(loaded, key), str(loaded.origins[key])) for key in IN_FILE]
+    rows = [(key, _shown(loaded, key), str(origin)) for key, origin in told.items()]
     first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
     for key, value, place in rows:
         print(f"{key:<{first}}  {value:<{second}}  {place}", file=out)
     return 0
 
 
+def _held(loaded: Loaded, key: str) -> tuple[Kind, Any]:
+    """Find the value of a setting, or of a sink's as sinks.NAME.KEY, and its kind."""
+    if key in IN_FILE:
+        return IN_FILE[key].kind, getattr(loaded.config, IN_FILE[key].field)
+    _, name, inner = key.split(".")
+    sink = next(sink for sink in loaded.config.sinks if sink.name == name)
+    return BY_SINK_KEY[inner].kind, getattr(sink, BY_SINK_KEY[inner].field)
+
+
+def _data(loaded: Loaded, key: str) -> Any:
+    kind, value = _held(loaded, key)
+    if isinstance(kind, Labels):
+        return dict(value)
+    return kind.text(value) if isinstance(kind, Url) else value
+
+
 def _shown(loaded: Loaded, key: str) -> str:
-    setting = IN_FILE[key]
-    text = setting.kind.text(getattr(loaded.config, setting.field))
-    return one_line(text) or ("off" if key == "listen" else "none")
+    kind, value = _held(loaded, key)
+    if key == "instance" and not value:
+        return f"{one_line(socket.gethostname())} (the host's name)"
+    return one_line(kind.text(value)) or ("off" if key == "listen" else "none")
 
 
 def _load_and_look(flags: Mapping[str, object], environment: Mapping[str, str], file: str | None) -> Loaded:
@@ -92,8 +113,9 @@ def _warnings(loaded: Loaded, environment: Mapping[str, str]) -> Iterator[str]:
         if path != "-" and not os.path.isabs(path) and loaded.origins["paths"].kind == "file":
             yield f"paths: {path} is relative to the directory in which lmdiag is started; write it from / on"
     host = (address(config.listen) or ("localhost", 0))[0]
-    if not _is_loopback(host):
+    if not sink_checks.is_loopback(host):
         yield f"listen: {config.listen} can be read from other machines, without a password; 127.0.0.1 only from this one"
+    yield from sink_checks.warnings(config.sinks)
     yield from _misspelt(environment)
 
 
@@ -105,12 +127,3 @@ def _misspelt(environment: Mapping[str, str]) -> Iterator[str]:
             near = nearest(name.removeprefix("LMDIAG_"), IN_FILE, cutoff=0.75)
             if near:
                 yield f"{name}: is not a setting; did you mean {IN_FILE[near].environment}?"
-
-
-def _is_loopback(host: str) -> bool:
-    from ipaddress import ip_address
-
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

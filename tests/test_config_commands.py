@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,69 @@ def test_what_may_not_be_meant_is_warned_of(setting: dict[str, str], warned: str
 )
 def test_what_is_usual_is_not_warned_of(setting: dict[str, str], file: Path) -> None:
     assert checked(file, setting) == (0, f"{file}: ok\n", "")
+
+
+SINKS = """
+[sinks.fleet]
+type = "alertmanager"
+url = "https://am.example.org:9093/PLANTED?token=PLANTED"
+labels = { cluster = "a", team = "b c" }
+cooldown = "90s"
+cards = []
+[sinks.chat]
+type = "slack"
+url-file = "slack-url"
+"""
+
+
+def test_sinks_are_looked_at(file: Path) -> None:
+    file.write_text(file.read_text(encoding="utf-8") + SINKS, encoding="utf-8")
+    code, out, err = checked(file)
+    assert (code, out, err.count("\n")) == (0, f"{file}: ok\n", 1)
+    assert err.startswith("warning: sinks.chat: url-file: slack-url cannot be read")
+    file.write_text("[sinks.chat]\ntype = 1\n", encoding="utf-8")
+    assert checked(file)[:2] == (2, f"{file}:2: sinks.chat.type: 1 is none of webhook, alertmanager, alertmanager-webhook, slack, pagerduty, teams, discord, file, exec, apprise\n")
+
+
+def test_what_sinks_were_given_is_shown_in_a_table(file: Path) -> None:
+    file.write_text(file.read_text(encoding="utf-8") + SINKS, encoding="utf-8")
+    rows = [line.split("  ") for line in shown(file, "text").splitlines()[len(IN_FILE) :]]
+    assert [[part.strip() for part in row if part] for row in rows] == [
+        [f"sinks.{key}", value, f"file {file}"]
+        for key, value in (
+            ("fleet.type", "alertmanager"),
+            ("fleet.url", "https://am.example.org:9093/…"),
+            ("fleet.labels", "cluster=a,team=b c"),
+            ("fleet.cooldown", "90s"),
+            ("fleet.cards", "none"),
+            ("chat.type", "slack"),
+            ("chat.url-file", "slack-url"),
+        )
+    ]
+
+
+def test_what_sinks_were_given_is_shown_as_data(file: Path) -> None:
+    file.write_text(file.read_text(encoding="utf-8") + SINKS, encoding="utf-8")
+    rows = [json.loads(line) for line in shown(file, "jsonl").splitlines()[len(IN_FILE) :]]
+    assert {row["setting"].removeprefix("sinks."): row["value"] for row in rows} == {
+        "fleet.type": "alertmanager",
+        "fleet.url": "https://am.example.org:9093/…",
+        "fleet.labels": {"cluster": "a", "team": "b c"},
+        "fleet.cooldown": 90.0,
+        "fleet.cards": [],
+        "chat.type": "slack",
+        "chat.url-file": "slack-url",
+    }
+    assert {(row["origin"], row["place"]) for row in rows} == {("file", str(file))}
+
+
+def test_the_name_of_the_node_is_the_hosts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "node7")
+    rows = {line.split()[0]: line for line in shown(file, "text").splitlines()}
+    assert "node7 (the host's name)" in rows["instance"]
+    file.write_text('instance = "gpu-1"', encoding="utf-8")
+    rows = {line.split()[0]: line for line in shown(file, "text").splitlines()}
+    assert rows["instance"].split() == ["instance", "gpu-1", "file", str(file)]
 
 
 def test_relative_paths_in_a_file_are_warned_of(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmdiag.settings.amounts import Columns, Duration, Number, Size, WrongValueError
+from lmdiag.settings.amounts import Columns, Count, Duration, Number, Size, WrongValueError
 
 LONG = Duration(0.0, 1e9)
 BIG = Size(0, 1 << 49)
@@ -52,7 +52,7 @@ def test_a_duration_is_written_as_a_person_would(seconds: float, text: str) -> N
 
 @given(st.text() | st.floats() | st.integers() | st.booleans() | st.none() | st.lists(st.integers()) | st.datetimes())
 def test_any_value_is_read_or_refused_with_a_reason(raw: object) -> None:
-    for kind in (Duration(0.0, 60.0), Size(1, 1 << 40), Number(0.01, 64.0), Columns()):
+    for kind in (Duration(0.0, 60.0), Size(1, 1 << 40), Number(0.01, 64.0), Columns(), Count(0, 9)):
         try:
             value, told = kind.parse(raw), ""
         except WrongValueError as error:
@@ -81,6 +81,14 @@ def test_bounds_belong_to_the_range_and_are_told() -> None:
     assert (kind.parse("10ms"), kind.parse("1m")) == (0.01, 60)
     with pytest.raises(WrongValueError, match=r'"9ms" is out of range; write a value from 10ms to 1m'):
         kind.parse("9ms")
+
+
+def test_counts_are_whole() -> None:
+    assert [Count(0, 9).parse(raw) for raw in (0, "9", 2.0)] == [0, 9, 2]
+    assert Count(0, 9).text(9) == "9"
+    for raw in (-1, 10, "1.5", 0.5, "1k", True, float("nan")):
+        with pytest.raises(WrongValueError):
+            Count(0, 9).parse(raw)
 
 
 def test_columns_are_whole() -> None:

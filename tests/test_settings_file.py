@@ -81,10 +81,14 @@ def test_everything_in_a_file(tmp_path: Path) -> None:
         max-behind = "1GB"
         max-cpu = 2
         format = "jsonl"
+        instance = "gpu-1"
+        outbox-age = "30d"
+        outbox-size = "1MiB"
     """
     assert load({}, NOWHERE, write(tmp_path, text)).config == WatchConfig(
         ("/var/log/vllm", "-"), ("vllm.service",), "boot", ("/etc/lmdiag/rules",), ("oom",), "/srv/state", "", 0.5,
         1800, 604800, (60, 3600), "always", 0.01, 1, 10**9, 2, "jsonl",
+        instance="gpu-1", outbox_age=30 * 86400, outbox_size=1 << 20,
     )  # fmt: skip
 
 

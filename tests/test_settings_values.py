@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmdiag.settings.amounts import Duration, WrongValueError
-from lmdiag.settings.values import Choice, Listen, ListOf, Switch, Text, address, nearest, words
+from lmdiag.settings.values import Choice, Listen, ListOf, Name, Switch, Text, address, nearest, words
 
 PATHS = ListOf(Text("a path"), ":")
 TIMES = ListOf(Duration(1.0, 1e6), ",", rising=True)
@@ -73,6 +73,26 @@ def test_lists_are_lists() -> None:
             TIMES.parse(wrong)
     with pytest.raises(WrongValueError, match="not a duration"):
         TIMES.parse(["5m", "soon"])
+
+
+def test_a_list_may_have_to_hold_something() -> None:
+    assert PATHS.parse([]) == ()
+    with pytest.raises(WrongValueError, match="the list is empty"):
+        ListOf(Text("a path"), ":", least=1).parse([])
+
+
+@pytest.mark.parametrize("raw", [" a", "a ", "a\nb", "a\x1b[31m", "a" * 201, 3, None])
+def test_what_is_no_name_is_refused(raw: object) -> None:
+    for kind in (Name("a name"), Name("a name", empty=True)):
+        with pytest.raises(WrongValueError, match="is not a name"):
+            kind.parse(raw)
+
+
+def test_names_may_be_empty_where_that_means_something() -> None:
+    assert [Name("a name").parse(raw) for raw in ("é b", "a" * 200)] == ["é b", "a" * 200]
+    assert Name("a name", empty=True).parse("") == ""
+    with pytest.raises(WrongValueError):
+        Name("a name").parse("")
 
 
 def test_switches_are_true_or_false() -> None:

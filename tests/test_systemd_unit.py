@@ -64,6 +64,14 @@ def test_the_shipped_program_is_where_the_readme_puts_it() -> None:
     assert re.findall(r"(?m)^ExecStart=.*$", text) == ["ExecStart=/opt/lmdiag/bin/lmdiag watch"]
 
 
+def test_the_credentials_are_those_of_the_example_configuration() -> None:
+    given = re.findall(r"(?m)^#LoadCredential=([^:\n]+):(.+)$", (SHIPPED / UNIT).read_text(encoding="utf-8"))
+    named = re.findall(r'(?m)^# [a-z-]+-file = "([^"/]+)"', (SHIPPED / "config.toml").read_text(encoding="utf-8"))
+    assert given
+    assert {name for name, _ in given} <= set(named)
+    assert [path for _, path in given] == [f"/etc/lmdiag/{name}" for name, _ in given]
+
+
 def test_every_drop_in_is_looked_at() -> None:
     assert sorted(path.name for path in (SHIPPED / f"{UNIT}.d").iterdir()) == [f"{name}.conf" for name in DROP_INS]
 

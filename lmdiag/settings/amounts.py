@@ -84,6 +84,21 @@ class Number(NamedTuple):
         return f"{value:.9f}".rstrip("0").rstrip(".")
 
 
+class Count(NamedTuple):
+    """A whole number between two bounds."""
+
+    least: int
+    most: int
+
+    def parse(self, raw: object) -> int:
+        """Read 10 or "10"."""
+        return _whole(raw, self, "a whole number")
+
+    def text(self, value: float) -> str:
+        """Write the number."""
+        return str(int(value))
+
+
 class Columns(NamedTuple):
     """The width of a terminal, or None where nobody said."""
 
@@ -92,10 +107,7 @@ class Columns(NamedTuple):
 
     def parse(self, raw: object) -> int:
         """Read a whole number."""
-        value = _amount(raw, {"": 1.0}, f"a number of columns from {self.least} to {self.most}")
-        if value != int(_within(value, self, raw)):
-            raise WrongValueError(f"{shown(raw)} is not a whole number")
-        return int(value)
+        return _whole(raw, self, "a number of columns")
 
     def text(self, value: int | None) -> str:
         """Write the number; None cannot be written and is shown as what it means."""
@@ -111,6 +123,13 @@ def _amount(raw: object, units: Mapping[str, float], what: str) -> float:
     if hit is None or factor is None:
         raise WrongValueError(f"{shown(raw)} is not {what}")
     return float(hit[1]) * factor
+
+
+def _whole(raw: object, kind: _Bounded, what: str) -> int:
+    value = _amount(raw, {"": 1.0}, f"{what} from {kind.text(kind.least)} to {kind.text(kind.most)}")
+    if value != int(_within(value, kind, raw)):
+        raise WrongValueError(f"{shown(raw)} is not a whole number")
+    return int(value)
 
 
 def _within(value: float, kind: _Bounded, raw: object) -> float:

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 from lmdiag.config import WatchConfig
 from lmdiag.errors import ConfigError
 from lmdiag.settings.amounts import WrongValueError
+from lmdiag.settings.places import Places
+from lmdiag.settings.sinks import given_keys, read_sinks
 from lmdiag.settings.table import BY_KEY, IN_FILE, SETTINGS, Setting
-from lmdiag.settings.values import ListOf, did_you_mean
+from lmdiag.settings.values import ListOf, did_you_mean, nearest
 
 
 class Origin(NamedTuple):
@@ -35,7 +37,7 @@ class Loaded(NamedTuple):
 
     config: WatchConfig
     origins: Mapping[str, Origin]
-    """Of each setting, by its key."""
+    """Of each setting, by its key; and of each that a sink was given, as sinks.NAME.KEY."""
     file: str | None
     """The file that was read; None: there is none."""
 
@@ -57,18 +59,28 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str], file: str 
     """
     problems: list[str] = []
     path, text = _read_first(file, environment, problems)
-    given = chain(_from_file(path, text, problems), _from_environment(environment), _from_flags(flags))
+    table = _table(path, text, problems)
+    places = Places(path or "", text)
     values = {setting.key: setting.default for setting in SETTINGS}
     origins = {setting.key: Origin("default") for setting in SETTINGS}
     values["state"], origins["state"] = _default_state(environment)
-    for setting, raw, origin, where in given:  # the strongest comes last
+    _take(_from_file(table, places, problems), values, origins, problems)
+    sinks = read_sinks(table.get("sinks", {}), places, problems)
+    _take(chain(_from_environment(environment), _from_flags(flags)), values, origins, problems)
+    if problems:
+        raise ConfigError(tuple(problems))
+    origins |= {key: Origin("file", places.path) for key in given_keys(table.get("sinks", {}))}
+    fields = {BY_KEY[key].field: value for key, value in values.items()}
+    return Loaded(WatchConfig(**fields, sinks=sinks), origins, path)
+
+
+def _take(given: Iterator[_Given], values: dict[str, Any], origins: dict[str, Origin], problems: list[str]) -> None:
+    """Put what was given over what held before: the strongest comes last."""
+    for setting, raw, origin, where in given:
         try:
             values[setting.key], origins[setting.key] = setting.kind.parse(raw), origin
         except WrongValueError as error:
             problems.append(f"{where}: {error}")
-    if problems:
-        raise ConfigError(tuple(problems))
-    return Loaded(WatchConfig(**{BY_KEY[key].field: value for key, value in values.items()}), origins, path)
 
 
 def search_path(environment: Mapping[str, str]) -> Iterator[str]:
@@ -125,11 +137,9 @@ def _without_waiting(path: str, flags: int) -> int:
     return found
 
 
-def _from_file(path: str | None, text: str, problems: list[str]) -> Iterator[_Given]:
-    if path is None:
-        return
+def _table(path: str | None, text: str, problems: list[str]) -> dict[str, Any]:
     try:
-        table = tomllib.loads(text)
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also an integer of more than 4300 digits
         line = re.search(r" \(at line (\d+), column \d+\)", str(error))
         where = f"{path}:{line[1]}" if line else path
@@ -139,28 +149,33 @@ def _from_file(path: str | None, text: str, problems: list[str]) -> Iterator[_Gi
             else str(error).replace(line[0] if line else "", "")
         )
         problems.append(f'{where}: this is no TOML: {what}; a setting is written as: settle = "1s"')
-        return
+        return {}
+
+
+def _from_file(table: Mapping[str, object], places: Places, problems: list[str]) -> Iterator[_Given]:
     for key, raw in table.items():
-        where = f"{path}{_line_of(key, text)}: {key}"
         if key in IN_FILE:
-            yield _Given(IN_FILE[key], raw, Origin("file", path), where)
-        else:
-            problems.append(f"{where}: {_refusal(key, raw)}")
+            yield _Given(IN_FILE[key], raw, Origin("file", places.path), places.of(key))
+        elif key != "sinks":
+            problems.append(f"{places.of(key)}: {_refusal(key, raw)}")
 
 
 def _refusal(key: str, raw: object) -> str:
     if key in BY_KEY:
         return f"cannot be set in the file; use the flag {BY_KEY[key].flag}"
     if isinstance(raw, dict):
-        return "a section is not known here; write its settings at the top of the file, without sections"
+        return _no_section(key, raw)
     near = did_you_mean(key, IN_FILE)
     return "is not a setting" + (near or "; remove it, or see what there is with: lmdiag config show")
 
 
-def _line_of(key: str, text: str) -> str:
-    """Write ":LINE" for a key at the top; tomllib does not tell, so it is looked for as it is usually written."""
-    hit = re.search(rf"""^[ \t]*\[*[ \t]*["']?{re.escape(key)}["']?[ \t]*[=.\]]""", text, re.MULTILINE)
-    return f":{text.count(chr(10), 0, hit.start()) + 1}" if hit else ""
+def _no_section(key: str, raw: Mapping[str, object]) -> str:
+    if nearest(key, {"sinks": 0}):
+        name = next((name for name, section in raw.items() if isinstance(section, dict)), "NAME")
+        return f"a section is not known here; did you mean [sinks.{name}]?"
+    if "type" in raw:
+        return f"a section is not known here; did you mean [sinks.{key}]?"
+    return "a section is not known here; write its settings at the top of the file, without sections"
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[_Given]:

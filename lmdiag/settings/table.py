@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from lmdiag.config import WatchConfig
 from lmdiag.settings.amounts import Columns, Duration, Number, Size
-from lmdiag.settings.values import Choice, Kind, Listen, ListOf, Switch, Text, words
+from lmdiag.settings.values import Choice, Kind, Listen, ListOf, Name, Switch, Text, words
 
 _YEAR = 365 * 86400.0
 
@@ -132,6 +132,24 @@ SETTINGS = (
         "unread bytes of a source; from a quarter of them on, blocks that only repeat are left out and counted",
     ),
     Setting("max-cpu", Number(0.01, 64.0), "CORES", "processor time that may be used, in cores: 0.5 is half of one"),
+    Setting(
+        "instance",
+        Name("a node's name", empty=True),
+        "NAME",
+        "this node's name in what is forwarded; \"\" for the host's",
+    ),
+    Setting(
+        "outbox-age",
+        Duration(60.0, _YEAR),
+        "TIME",
+        "how long a report is kept that its receiver refused, or did not take for a day",
+    ),
+    Setting(
+        "outbox-size",
+        Size(1 << 20, 1 << 40),
+        "SIZE",
+        "what the outbox may hold; beyond it the oldest of those reports go first, and are counted",
+    ),
     Setting("format", words("text", "jsonl"), "FORMAT", "how incidents are printed: text or jsonl"),
     Setting(
         "color",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from lmdiag.settings.amounts import WrongValueError, shown
 
+_MAX_NAME = 200
 _LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})")
 
 
@@ -62,6 +63,30 @@ class Text(NamedTuple):
         return value
 
 
+class Name(NamedTuple):
+    """A short text of one line."""
+
+    what: str
+    empty: bool = False
+    """It may be empty, and then stands for something else."""
+
+    def parse(self, raw: object) -> str:
+        """Read up to 200 characters that can be seen."""
+        if not isinstance(raw, str):
+            raise WrongValueError(f"{shown(raw)} is not {self.what} in quotation marks")
+        if not self.empty and not raw:
+            raise WrongValueError(f"{shown(raw)} is not {self.what}")
+        if raw != raw.strip() or not raw.isprintable() or len(raw) > _MAX_NAME:
+            raise WrongValueError(
+                f"{shown(raw)} is not {self.what}; write at most {_MAX_NAME} characters on one line, no blank at the ends"
+            )
+        return raw
+
+    def text(self, value: str) -> str:
+        """Write it as it is."""
+        return value
+
+
 class Listen(NamedTuple):
     """HOST:PORT to listen on, or nothing."""
 
@@ -85,6 +110,8 @@ class ListOf(NamedTuple):
     separator: str
     """Beside the newline: ":" for paths, "," for the rest. Where there is a newline, it alone separates."""
     rising: bool = False
+    least: int = 0
+    """So many entries."""
 
     def split(self, text: str) -> list[str]:
         """Take one text apart, as the environment gives it."""
@@ -96,6 +123,8 @@ class ListOf(NamedTuple):
         if not isinstance(raw, (list, tuple)):
             raise WrongValueError(f"{shown(raw)} is not a list; write it in brackets: [{shown(raw)}]")
         values = tuple(self.item.parse(entry) for entry in raw)
+        if len(values) < self.least:
+            raise WrongValueError("the list is empty, which nothing fits; leave it out, or write what you want")
         if self.rising and any(later <= earlier for earlier, later in pairwise(values)):
             raise WrongValueError(f"{shown(raw)} does not rise; write the shortest first, and each once")
         return values
