@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 from lmdiag.blocks import feed_block, finish
 from lmdiag.config import ScanConfig
 from lmdiag.errors import InputError, UsageError
 from lmdiag.match.library import Library, open_library
-from lmdiag.model import SEVERITIES, Incident, Summary
+from lmdiag.model import SEVERITIES, Card, Incident, Summary
 from lmdiag.pipeline import Pipeline
 from lmdiag.read.archives import open_bytes, size
 from lmdiag.read.lines import LineReader, Splitter
@@ -65,11 +65,16 @@ class _Tally:
         )
 
 
-def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
-    """Scan the inputs and print the report to `out`, problems to `err`.
+def scan(
+    config: ScanConfig,
+    out: TextIO,
+    err: TextIO,
+    forward: Callable[[Sequence[Incident], Callable[[str], Card]], bool] | None = None,
+) -> int:
+    """Scan the inputs and print the report to `out`, problems to `err`; give the incidents to `forward`, with the cards.
 
     Returns the exit code: 0 nothing found, 1 an incident of `fail_on` or worse, 2 an input could not be read (to its
-    end), 130 interrupted. Raises UsageError if there is nothing at all to read.
+    end) or `forward` returned False, 130 interrupted. Raises UsageError if there is nothing at all to read.
     """
     for directory in config.rules:
         if not os.path.isdir(directory):
@@ -92,6 +97,8 @@ def scan(config: ScanConfig, out: TextIO, err: TextIO) -> int:
     progress.stop()
     warn(library, warned, err)
     _print_report(config, library, tally, out)
+    if forward is not None and not forward(tally.incidents, library.card):
+        tally.failed = True
     return _exit_code(config, tally)
 
 

@@ -7,8 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from test_watch_daemon import SERDE, Node, library  # noqa: F401 (a fixture)
+from test_watch_daemon import SERDE, library  # noqa: F401 (a fixture)
+from watched_node import Node
 
+from lmdiag.config import SinkConfig
 from lmdiag.match.library import Library
 from lmdiag.watch.board import IDLE_EVERY, Board
 from lmdiag.watch.status import read_status
@@ -75,3 +77,9 @@ def test_rates_are_those_of_the_last_seconds(node: Node) -> None:
         node.step(1.0)
         board.update(node.now)
     assert board.status(node.now).sources[0].lines_per_second == 0.0
+
+
+def test_it_says_how_the_sinks_are(tmp_path: Path, library: Library) -> None:  # noqa: F811
+    node = Node(tmp_path, library, sinks=(SinkConfig("oncall", "webhook", url="http://127.0.0.1:9"),))
+    [sink] = board_of(node).status(node.now).sinks
+    assert (sink.name, sink.type, sink.waiting) == ("oncall", "webhook", 0)

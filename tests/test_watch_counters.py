@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmdiag.forward.status import SinkStatus
 from lmdiag.model import SEVERITIES, Loop
 from lmdiag.watch.counters import (
     FILE_REASONS,
@@ -25,7 +26,10 @@ SOURCE = SourceStatus("/var/log/vllm.log", "file", lag=5, lines_per_second=1.5, 
 INCIDENT = IncidentStatus(
     "i-1", "opened", "error", "a-card", "a title", "/var/log/vllm.log", 3, 10.0, 20.0, "died", Loop(5, 720.0)
 )
-STATUS = DaemonStatus(42, "1.0", 1.0, 100.0, (SOURCE,), (INCIDENT,), 2, (("a.log", "flood", 7),), "", ready=True)
+SINK = SinkStatus("oncall", "slack", 1, 2, 50.5, "refused", (("delivered", 3),), (("dead", 4),))
+STATUS = DaemonStatus(
+    42, "1.0", 1.0, 100.0, (SOURCE,), (INCIDENT,), 2, (("a.log", "flood", 7),), "", ready=True, sinks=(SINK,)
+)
 
 
 def test_a_known_source_begins_at_zero() -> None:
@@ -117,10 +121,10 @@ def test_a_surrogate_of_a_path_is_written() -> None:
 def test_another_release_is_understood() -> None:
     data = json.loads(status_to_json(STATUS))
     data["new"] = data["sources"][0]["new"] = data["incidents"][0]["new"] = [1]
-    del data["queue"], data["sources"][0]["lag"], data["incidents"][0]["loop"], data["dropped"]
+    del data["queue"], data["sources"][0]["lag"], data["incidents"][0]["loop"], data["dropped"], data["sinks"]
     read = status_from_json(json.dumps(data))
     assert read == STATUS._replace(
-        queue=0, dropped=(), sources=(SOURCE._replace(lag=0),), incidents=(INCIDENT._replace(loop=None),)
+        queue=0, dropped=(), sinks=(), sources=(SOURCE._replace(lag=0),), incidents=(INCIDENT._replace(loop=None),)
     )
 
 
@@ -128,7 +132,8 @@ def test_another_release_is_understood() -> None:
     ("key", "value"),
     [
         ("pid", "42"), ("pid", True), ("now", None), ("sources", {}), ("sources", [1]), ("sources", [{"name": "x"}]),
-        ("incidents", [{"id": 1}]), ("dropped", [{"source": "x"}]), ("dropped", ["x"]), ("ready", 1),
+        ("incidents", [{"id": 1}]), ("dropped", [{"source": "x"}]), ("dropped", ["x"]), ("ready", 1), ("sinks", [{"name": "x"}]),
+        ("sinks", [{"name": "x", "type": "y", "lost": {"dead": "1"}}]),
     ],
 )  # fmt: skip
 def test_what_is_not_a_status_is_refused(key: str, value: object) -> None:

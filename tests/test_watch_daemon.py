@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from watched_node import Node
 
-from lmdiag.config import WatchConfig
+from lmdiag.config import SinkConfig
 from lmdiag.errors import StateError
+from lmdiag.forward.outbox import WAITING, Outbox
 from lmdiag.match.library import Library, open_library
-from lmdiag.read.wake import PollWaker
 from lmdiag.watch import frozen
-from lmdiag.watch.counters import Counters
-from lmdiag.watch.daemon import Daemon
-from lmdiag.watch.main import schedule
-from lmdiag.watch.outlets import Outlet
-from lmdiag.watch.sources import Streams
-from lmdiag.watch.store import Store
-from lmdiag.watch.tracker import Tracker
 
 LOGS = Path(__file__).parent / "logs"
 SERDE = (LOGS / "mla-serde-start-failed.log").read_bytes()
@@ -35,58 +27,6 @@ HEALTHY = (Path(__file__).parent / "healthy" / "requests-032.log").read_bytes()
 def library() -> Library:
     """The shipped pack."""
     return open_library()
-
-
-class Node:
-    """A node with a log, and the daemon on it, which can be stopped and killed."""
-
-    def __init__(self, directory: Path, library: Library, **settings: Any) -> None:
-        self.log = directory / "server.log"
-        self.log.touch()
-        self.now = 1_796_100_000.0
-        self.err = io.StringIO()
-        self._settings = {"paths": (str(self.log),), "state": str(directory / "state"), "from_": "start", **settings}
-        self._library = library
-        self._said = 0
-        self.start()
-
-    def start(self) -> None:
-        """Start the daemon."""
-        config = WatchConfig(**self._settings)
-        self.out = io.StringIO()
-        self._said = 0
-        self.store = Store(config.state)
-        waker = PollWaker()
-        streams = Streams(config, self._library, self.store.sources(), waker, own=frozenset())
-        outlet = Outlet(self.out, self._library.card, format="jsonl")
-        tracker = Tracker(schedule(config), self.store.incidents())
-        self.counters = Counters()
-        self.daemon = Daemon(config, self._library, streams, tracker, self.store, outlet, self.counters, self.err, cpu=lambda: 0.0)
-        self.daemon.streams.discover(self.now)
-
-    def kill(self) -> None:
-        """End the daemon as kill -9 does: nothing more is saved."""
-        self.store.close()
-        self.daemon.streams.close()
-
-    def step(self, seconds: float = 0.0) -> list[tuple[str, str | None, int]]:
-        """Let time pass and go round; return (state, card, count) of what was told."""
-        self.now += seconds
-        self.daemon.streams.discover(self.now)
-        while self.daemon.step(self.now):
-            pass
-        return self.told()
-
-    def told(self) -> list[tuple[str, str | None, int]]:
-        """Return what was told since the last call."""
-        lines = self.out.getvalue().splitlines()
-        new, self._said = lines[self._said :], len(lines)
-        return [(one["state"], one["card"], one["count"]) for one in map(json.loads, new)]
-
-    def write(self, data: bytes) -> None:
-        """Append to the log."""
-        with self.log.open("ab") as file:
-            file.write(data)
 
 
 @pytest.fixture
@@ -363,3 +303,66 @@ def test_an_update_does_not_end_what_is_still_wrong(node: Node, monkeypatch: pyt
     node.write(SERDE[len(start) :])
     assert node.step() + node.step(2.0) == []
     assert [state for state, _, _ in node.step(400.0)] == ["repeated"]
+
+
+# -- forwarding ------------------------------------------------------------------------------------------------------
+
+WEBHOOK = SinkConfig(name="x", type="webhook", url="http://127.0.0.1:9")
+
+
+def outbox(node: Node) -> list[tuple[str, str | None]]:
+    """(state, card) of what was put there to be delivered."""
+    found = Outbox(node.daemon.config.state).select("x", [WAITING])
+    return [(message.incident.state, message.incident.card) for one in found if (message := one.message)]
+
+
+def test_what_is_told_is_forwarded(tmp_path: Path, library: Library) -> None:
+    node = Node(tmp_path, library, sinks=(WEBHOOK,))
+    node.step()
+    node.write(SERDE)
+    node.step()
+    node.write(HEALTHY)
+    node.step(2.0)
+    assert outbox(node) == [("opened", "lmcache-mla-naive-serde"), ("resolved", "lmcache-mla-naive-serde")]
+    assert node.store.pending() == []
+
+
+def test_while_the_outbox_cannot_be_written_reports_are_printed_and_wait_in_the_state(tmp_path: Path, library: Library) -> None:
+    node = Node(tmp_path, library, sinks=(WEBHOOK,))
+    node.step()
+    other = Outbox(node.daemon.config.state)
+    with other.transaction():
+        node.write(SERDE)
+        assert node.step() == [("opened", "lmcache-mla-naive-serde", 1)]
+        assert len(node.store.pending()) == 1
+        assert "locked" in node.err.getvalue()
+        assert 0 < node.daemon.wait(node.now) <= 5
+    assert node.step(5.0) == []
+    assert outbox(node) == [("opened", "lmcache-mla-naive-serde")]
+    assert node.store.pending() == []
+
+
+def test_what_waits_in_the_state_is_forwarded_after_a_kill(tmp_path: Path, library: Library) -> None:
+    node = Node(tmp_path, library, sinks=(WEBHOOK,))
+    node.step()
+    other = Outbox(node.daemon.config.state)
+    with other.transaction():
+        node.write(SERDE)
+        node.step()
+        node.kill()
+    node.start()
+    node.step()
+    assert outbox(node) == [("opened", "lmcache-mla-naive-serde")]
+
+
+def test_alerts_of_a_state_that_was_lost_are_ended(tmp_path: Path, library: Library) -> None:
+    node = Node(tmp_path, library, sinks=(WEBHOOK,))
+    node.step()
+    node.write(SERDE)
+    node.step()
+    node.kill()
+    (tmp_path / "state" / "state.db").write_bytes(b"damaged" * 1000)
+    node.log.write_bytes(b"")
+    node.start()
+    node.step()
+    assert outbox(node) == [("opened", "lmcache-mla-naive-serde"), ("resolved", "lmcache-mla-naive-serde")]

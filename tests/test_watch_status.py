@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lmdiag.errors import UsageError
+from lmdiag.forward.status import SinkStatus
 from lmdiag.model import Loop
 from lmdiag.watch.counters import DaemonStatus, IncidentStatus, SourceStatus, status_to_json
 from lmdiag.watch.status import RUNNING, STOPPED, TROUBLED, duration, is_running, status
@@ -24,8 +25,12 @@ INCIDENT = IncidentStatus(
     "inc-1", "opened", "critical", "a-card", "[red]KV cache\x1b[2J too small", "/var/log/vllm.log", 5,
     NOW - 900, NOW - 60, "died", Loop(5, 720.0),
 )  # fmt: skip
+SINK = SinkStatus(
+    "oncall", "pagerduty", 2, 1, NOW - 300, "connection \x1b[2Jrefused", (("delivered", 1204), ("retry", 7)), (("waiting", 0),)
+)
 STATUS = DaemonStatus(
-    4242, "1.2.3", NOW - 11_520, NOW - 1, (SOURCE,), (INCIDENT,), 3, (("/var/log/vllm.log", "flood", 1234567),), "", ready=True
+    4242, "1.2.3", NOW - 11_520, NOW - 1, (SOURCE,), (INCIDENT,), 3, (("/var/log/vllm.log", "flood", 1234567),), "", ready=True,
+    sinks=(SINK,),
 )  # fmt: skip
 
 
@@ -92,6 +97,12 @@ def test_a_source_with_a_problem(tmp_path: Path, locked: Path) -> None:
     assert code == TROUBLED
     assert "/var/log/vllm.log: permission denied" in text
     assert "unreadable" in text
+
+
+def test_sinks_are_told_with_what_waits(locked: Path) -> None:
+    told = " ".join(ask(locked)[1].split())
+    assert "oncall (pagerduty): 1,204 delivered, 2 waiting for 5 min, 1 dead letters (lmdiag outbox list): connection" in told
+    assert "\x1b" not in told
 
 
 def test_a_daemon_that_is_gone(state: Path) -> None:

@@ -14,6 +14,7 @@ from lmdiag.watch.tracker import loop_of
 
 if TYPE_CHECKING:
     from lmdiag.config import WatchConfig
+    from lmdiag.forward.status import SinkStatus
     from lmdiag.watch.daemon import Daemon
     from lmdiag.watch.live import LiveView
     from lmdiag.watch.stream import Stream
@@ -62,7 +63,14 @@ class Board:
             return
         counters = self._daemon.counters
         counters.muted_patterns = sum(count for _, count in self._daemon.library.muted_patterns)
-        mark = (sum(counters.lines.values()), sum(counters.reports.values()), self.config_problem, self._problems())
+        sinks = self._sinks()
+        mark = (
+            sum(counters.lines.values()),
+            sum(counters.reports.values()),
+            self.config_problem,
+            self._problems(),
+            sinks,
+        )
         if mark == self._shown and now - self._shown_at < IDLE_EVERY:
             return
         self._shown, self._shown_at = mark, now
@@ -72,6 +80,10 @@ class Board:
             self._monitor.update(status)
         if self._live is not None:
             self._live.update(status)
+
+    def _sinks(self) -> tuple[SinkStatus, ...]:
+        forwarder = self._daemon.forwarder
+        return forwarder.statuses() if forwarder else ()
 
     def _problems(self) -> tuple[str, ...]:
         return tuple(stream.source.problem for stream in self._daemon.streams.all())
@@ -91,6 +103,7 @@ class Board:
             queue=len(daemon.untold),
             dropped=tuple((source, why, count) for (source, why), count in daemon.counters.dropped.items() if count),
             config_problem=self.config_problem or self.problem,
+            sinks=self._sinks(),
             ready=all(stream.caught_up for stream in daemon.streams.all()),
         )
 

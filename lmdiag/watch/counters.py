@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
+from lmdiag.forward.status import SinkStatus
 from lmdiag.model import SEVERITIES, Loop
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class DaemonStatus(NamedTuple):
     config_problem: str = ""
     ready: bool = False
     """Every source has been read to its end once."""
+    sinks: tuple[SinkStatus, ...] = ()
+    """Where reports are forwarded to."""
 
 
 class Counters:
@@ -203,6 +206,7 @@ def status_object(status: DaemonStatus) -> dict[str, Any]:
             for incident in status.incidents
         ],
         "dropped": [{"source": source, "reason": reason, "count": count} for source, reason, count in status.dropped],
+        "sinks": [{**sink._asdict(), "results": dict(sink.results), "lost": dict(sink.lost)} for sink in status.sinks],
     }
 
 
@@ -221,6 +225,7 @@ def status_from_json(text: str) -> DaemonStatus:
             IncidentStatus(**_plain(IncidentStatus, item), loop=_loop(item)) for item in _objects(data, "incidents")
         ),
         dropped=tuple(_dropped(item) for item in _objects(data, "dropped")),
+        sinks=tuple(_sink(item) for item in _objects(data, "sinks")),
     )
 
 
@@ -250,6 +255,18 @@ def _plain(kind: type[Any], data: dict[str, Any]) -> dict[str, Any]:
 def _loop(item: dict[str, Any]) -> Loop | None:
     loop = item.get("loop")
     return None if loop is None else Loop(**_plain(Loop, _object(loop)))
+
+
+def _sink(item: dict[str, Any]) -> SinkStatus:
+    plain = _plain(SinkStatus, item)
+    return SinkStatus(**plain, results=_pairs(item, "results"), lost=_pairs(item, "lost"))
+
+
+def _pairs(item: dict[str, Any], key: str) -> tuple[tuple[str, int], ...]:
+    pairs = tuple(_object(item.get(key, {})).items())
+    if not all(type(count) is int for _, count in pairs):
+        raise ValueError(f"{key} counts what is no number")
+    return pairs
 
 
 def _dropped(item: dict[str, Any]) -> tuple[str, str, int]:

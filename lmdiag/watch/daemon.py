@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from lmdiag.errors import StateError
+from lmdiag.forward.forwarder import Told
 from lmdiag.report.control import visible
 from lmdiag.watch.notify import with_priority
 from lmdiag.watch.store import Pending, Saved
 
 if TYPE_CHECKING:
     from lmdiag.config import WatchConfig
+    from lmdiag.forward.forwarder import Forwarder
     from lmdiag.match.library import Library
     from lmdiag.watch.counters import Counters
     from lmdiag.watch.outlets import Outlet
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
     from lmdiag.watch.stream import Stream
     from lmdiag.watch.tracker import Report, Tracker
 
+_T = TypeVar("_T")
 SAVE_EVERY = 5.0
+_PUT_EVERY = 5.0
+"""Seconds between two tries to write to an outbox that cannot be written."""
 """Seconds between two saves of mere positions; what there is to report is saved before it is told."""
 MAX_SETTLE = 10.0
 """A failure that goes on being logged is looked at after so many seconds, though it has not settled."""
@@ -53,6 +58,7 @@ class Daemon:
         cpu: Callable[[], float] = time.process_time,
         pulse: Callable[[], object] = bool,
         journal: bool = False,
+        forwarder: Forwarder | None = None,
     ) -> None:
         """`pulse` is called after each source: a round may take long. `journal`: `err` is read by journald."""
         self.config = config
@@ -62,7 +68,13 @@ class Daemon:
         self.store = store
         self.outlet = outlet
         self.counters = counters
+        self.forwarder = forwarder
         self.untold: list[Pending] = store.pending()
+        """Reports that are not printed yet."""
+        self._unsent = list(self.untold)  # reports that are not in the outbox yet
+        self._unsent_at = 0.0
+        self._reconciled = False
+        self._printed: list[int] = []
         self._told: list[int] = []
         self._err = err
         self._said: dict[str, str] = {}  # source, or "": what was last said of it
@@ -134,6 +146,8 @@ class Daemon:
             times.append(due)
         if self._dirty:
             times.append(self._saved_at + SAVE_EVERY)
+        if self._unsent:
+            times.append(self._unsent_at)
         return max(0.0, min(times) - now)
 
     def finish(self, now: float) -> None:
@@ -263,45 +277,68 @@ class Daemon:
         self._saved_at = now
         tracker, reports = self.tracker, self._reports
         self._reports = []
-        numbers = self._attempt(
+        numbers: list[int] | None = self._attempt(
             lambda: self.store.save(
                 saved, now, changed=tracker.changed.values(), removed=tracker.removed, reports=reports, told=self._told
             )
         )
+        pending = [
+            Pending(number, report) for number, report in zip(numbers or [0] * len(reports), reports, strict=True)
+        ]
+        self.untold += pending
+        self._unsent += pending
         if numbers is None:
-            self.untold += [Pending(0, report) for report in reports]
             return
-        self.untold += [Pending(number, report) for number, report in zip(numbers, reports, strict=True)]
         self._dirty.clear()
         self._told = []
         tracker.changed.clear()
         tracker.removed.clear()
 
-    def _attempt(self, action: Callable[[], list[int] | None]) -> list[int] | None:
+    def _attempt(self, action: Callable[[], _T], about: str = "") -> _T | None:
         try:
             found = action()
         except StateError as error:
-            self.say("", str(error))
+            self.say(about, str(error))
             return None
-        self.say("", "")
+        self.say(about, "")
         return found
 
     def _tell(self, now: float) -> None:
         """Tell what is to be told, and note that it was: after a kill it need not be told again."""
-        if not self.untold:
-            return
-        self.told_at = now
+        self._forward(now)
+        self._print(now)
+        unsent = {number for number, _ in self._unsent}
+        self._told += [number for number in self._printed if number and number not in unsent]
+        self._printed = [number for number in self._printed if number in unsent]
+        if self._told and self._attempt(lambda: self.store.save({}, 0.0, told=self._told)) is not None:
+            self._told = []
+
+    def _forward(self, now: float) -> None:
+        """Put into the outbox what is not there yet. While that fails the reports stay in the state."""
+        forwarder = self.forwarder
+        if forwarder is None:
+            self._unsent.clear()
+        elif (self._unsent or not self._reconciled) and now >= self._unsent_at:
+            told = [Told(report.incident, report.at, report.number) for _, report in self._unsent]
+            if self._attempt(lambda: forwarder.put(told), "outbox") is None:
+                self._unsent_at = now + _PUT_EVERY
+                return
+            self._unsent.clear()
+            if not self._reconciled:
+                forwarder.reconcile({item.id for item in self.tracker.incidents if item.open})
+                self._reconciled = True
+
+    def _print(self, now: float) -> None:
+        if self.untold:
+            self.told_at = now
         while self.untold:
             number, report = self.untold[0]
             self.outlet.tell(report.incident)
             self.counters.add_report(report.incident.state)
             if report.incident.state == "opened":
                 self.counters.add_incident(report.incident.card, report.incident.severity, report.incident.source)
-            if number:
-                self._told.append(number)
+            self._printed.append(number)
             del self.untold[0]
-        if self._attempt(lambda: self.store.save({}, 0.0, told=self._told)) is not None:
-            self._told = []
 
     def keep_status(self, status: str) -> None:
         """Keep the status for `lmdiag status`."""

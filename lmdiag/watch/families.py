@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
+    from lmdiag.forward.status import SinkStatus
     from lmdiag.watch.counters import Counters, DaemonStatus, SourceStatus
 
 
@@ -31,6 +33,7 @@ class Families(Collector):
         yield from self._sources()
         yield from _source_gauges(status.sources)
         yield from self._daemon(status)
+        yield from _sinks(status.sinks)
 
     def _incidents(self) -> Iterator[Metric]:
         counters = self._counters
@@ -92,6 +95,30 @@ def _source_gauges(sources: Sequence[SourceStatus]) -> Iterator[Metric]:
     last = (((source.name,), source.last_line_at) for source in sources if source.last_line_at)
     told = "When the last line was read, in unix seconds."
     yield _gauge("lmdiag_source_last_line_timestamp_seconds", told, label, last)
+
+
+def _sinks(sinks: Sequence[SinkStatus]) -> Iterator[Metric]:
+    yield _counter(
+        "lmdiag_deliveries",
+        "Attempts to deliver, in messages, by what came of them; retry: it is tried again.",
+        ("sink", "result"),
+        (((sink.name, result), count) for sink in sinks for result, count in sink.results),
+    )
+    yield _counter(
+        "lmdiag_outbox_dropped",
+        "Messages that were dropped undelivered because the outbox is bounded, by what they were.",
+        ("sink", "reason"),
+        (((sink.name, status), count) for sink in sinks for status, count in sink.lost),
+    )
+    waiting = (((sink.name,), sink.waiting) for sink in sinks)
+    yield _gauge("lmdiag_outbox_waiting", "Messages that wait to be delivered.", ("sink",), waiting)
+    dead = (((sink.name,), sink.dead) for sink in sinks)
+    yield _gauge("lmdiag_outbox_dead", "Dead letters: they were refused, or tried for 24 hours.", ("sink",), dead)
+    now = time.time()
+    age = (((sink.name,), max(0.0, now - sink.oldest_at) if sink.oldest_at else 0.0) for sink in sinks)
+    yield _gauge("lmdiag_outbox_oldest_waiting_seconds", "For how long the oldest message waits.", ("sink",), age)
+    up = (((sink.name,), not sink.problem) for sink in sinks)
+    yield _gauge("lmdiag_sink_up", "1 unless the last attempt to deliver failed.", ("sink",), up)
 
 
 def _by_source(name: str, told: str, counts: Mapping[str, int]) -> Metric:

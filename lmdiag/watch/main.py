@@ -16,6 +16,7 @@ from typing import TextIO
 from lmdiag import __version__
 from lmdiag.config import WatchConfig
 from lmdiag.errors import LmdiagError, UsageError
+from lmdiag.forward.forwarder import Forwarder, instance_name
 from lmdiag.match.library import Library, open_library
 from lmdiag.read.wake import REST, Waker, open_waker
 from lmdiag.report.control import visible
@@ -31,6 +32,8 @@ from lmdiag.watch.tracker import Schedule, Tracker
 BUSY_REST = 0.05
 """Seconds between two reads of logs that are written fast: each wake-up costs as much as many lines."""
 
+DRAIN, DRAIN_ONCE, CLOSE = 3.0, 30.0, 2.0
+"""Seconds for what was just found to go out at the end, the same for a single pass, and for requests on their way."""
 _AT_START = ("state", "listen", "poll", "format", "color", "width", "live")
 """Settings that a reload does not change."""
 _KEPT = 30 * 86400.0
@@ -94,6 +97,7 @@ class _Loop:
             out, library.card, format=config.format, color=config.color, width=config.width, journal=journal
         )
         tracker = Tracker(schedule(config), store.incidents())
+        self._forwarder = _forwarder(config, library, self._clock)
         self._daemon = Daemon(
             config,
             library,
@@ -105,9 +109,13 @@ class _Loop:
             err,
             pulse=lambda: self._notifier.alive(self._clock()),
             journal=goes_to_journal(2, os.environ),
+            forwarder=self._forwarder,
         )
         self._board = Board(self._daemon, config, out, self._clock(), stack)
-        for problem in (store.problem, *map(str, library.problems)):
+        stack.callback(self._stop_forwarding)
+        if self._forwarder is not None:
+            self._forwarder.start()
+        for problem in (store.problem, self._forwarder.problem if self._forwarder else "", *map(str, library.problems)):
             self._daemon.say(problem, problem)
 
     def run(self) -> int:
@@ -121,6 +129,8 @@ class _Loop:
             pass
         self._notifier.stopping()
         self._daemon.finish(self._clock())
+        if self._forwarder is not None:
+            self._forwarder.drain(DRAIN_ONCE if self._config.once else DRAIN)
         unread = [
             stream.source.name
             for stream in self._daemon.streams.all()
@@ -155,6 +165,10 @@ class _Loop:
             daemon.counters.add_wakeup()
         return True
 
+    def _stop_forwarding(self) -> None:
+        if self._forwarder is not None:
+            self._forwarder.close(CLOSE)
+
     def _summary(self) -> str:
         """Say what is watched and what is wrong, in the words of `systemctl status`."""
         sources = len(self._daemon.streams.all())
@@ -163,11 +177,20 @@ class _Loop:
             f"watching {sources} source{'' if sources == 1 else 's'}, {found} open incident{'' if found == 1 else 's'}"
         )
 
+    def _reload_forwarding(self, config: WatchConfig, library: Library) -> None:
+        if self._forwarder is not None:
+            self._forwarder.reload(config.sinks, instance_name(config), library.card)
+        elif forwarder := _forwarder(config, library, self._clock):
+            self._forwarder = self._daemon.forwarder = forwarder
+            forwarder.start()
+
     def _say_problems(self) -> None:
         """Tell once what cannot be listened to or looked at."""
         for problem in (*self._waker.problems, *self._daemon.streams.problems):
             self._daemon.say(problem, problem)
         self._waker.problems.clear()
+        for sink in self._forwarder.statuses() if self._forwarder else ():
+            self._daemon.say(f"sink {sink.name}", sink.problem and f"sink {sink.name}: {sink.problem}")
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         if number == signal.SIGHUP:
@@ -190,6 +213,7 @@ class _Loop:
             self._daemon.reload(config, library)
             self._daemon.tracker.schedule = schedule(config)
             self._daemon.streams.reload(config, library)
+            self._reload_forwarding(config, library)
             fixed = [name for name in _AT_START if getattr(config, name) != getattr(self._config, name)]
             self._config = config
             self._board.config_problem = ""
@@ -199,6 +223,14 @@ class _Loop:
             self._board.config_problem = f"configuration: {error}; the last good one is in use"
             self._daemon.note(f"lmdiag: {visible(str(error))}; the last good configuration stays in use", "warning")
         self._notifier.ready()
+
+
+def _forwarder(config: WatchConfig, library: Library, clock: Callable[[], float]) -> Forwarder | None:
+    """Return what forwards, if there is anything to forward to."""
+    if not config.sinks:
+        return None
+    name, age, size = instance_name(config), config.outbox_age, config.outbox_size
+    return Forwarder(config.state, config.sinks, name, library.card, clock, age=age, size=size)
 
 
 def _library(config: WatchConfig) -> Library:

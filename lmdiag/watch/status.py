@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Sequence
 
+    from lmdiag.forward.status import SinkStatus
     from lmdiag.watch.counters import IncidentStatus, SourceStatus
 
 RUNNING, TROUBLED, STOPPED = 0, 1, 3
@@ -127,6 +128,7 @@ def status_blocks(
     blocks += _section("Problems", [_item(Span(problem, "log")) for problem in problems])
     blocks += _section("Sources", [_source(source, now) for source in known.sources[:_SHOWN_SOURCES]])
     blocks += _more(len(known.sources) - _SHOWN_SOURCES, "sources")
+    blocks += _section("Sinks", [_sink(sink, now) for sink in known.sinks])
     open_now = [incident for incident in known.incidents if incident.state != "resolved"]
     blocks += _section("Open incidents", [_incident(incident, now) for incident in open_now])
     last = [incident for incident in known.incidents if incident.state == "resolved"]
@@ -159,6 +161,16 @@ def _source(source: SourceStatus, now: float) -> Block:
     if source.open_incidents:
         facts.append(f"{source.open_incidents} open")
     return _item(Span(source.name, "log"), Span(": "), state, Span(", " + ", ".join(facts)))
+
+
+def _sink(sink: SinkStatus, now: float) -> Block:
+    facts = [f"{dict(sink.results).get('delivered', 0):,} delivered", f"{sink.waiting:,} waiting"]
+    if sink.oldest_at:
+        facts[-1] += f" for {duration(now - sink.oldest_at)}"
+    if sink.dead:
+        facts.append(f"{sink.dead:,} dead letters (lmdiag outbox list)")
+    problem = (Span(": "), Span(sink.problem, "log")) if sink.problem else ()
+    return _item(Span(sink.name, "log"), Span(f" ({sink.type}): " + ", ".join(facts)), *problem)
 
 
 def _incident(incident: IncidentStatus, now: float) -> Block:

@@ -39,6 +39,8 @@ class Report(NamedTuple):
     incident: Incident
     at: float
     """Unix time."""
+    number: int = 0
+    """Of the reports of this incident; the resolution has the number of the report before it."""
 
 
 class Tracked(msgspec.Struct):
@@ -261,7 +263,7 @@ class Tracker:
 
     def _report(self, item: Tracked, state: str, now: float) -> Report:
         shown = item.incident._replace(id=item.id, state=state, occurrences=item.count, loop=loop_of(item))
-        return Report(shown, now)
+        return Report(shown, now, item.reports)
 
     def _due(self, item: Tracked) -> float:
         quiet = self.schedule.quiet_down if item.outcome in FAILURES else self.schedule.quiet

@@ -1,0 +1,350 @@
+"""What is to be delivered, in one SQLite file: nothing is lost by a kill or a power cut, and nothing waits in memory.
+
+Each process and each thread opens it for itself. What is written is one transaction at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lmdiag.database import Schema, connect, open_database
+from lmdiag.errors import StateError
+from lmdiag.forward.message import Message
+
+FILE = "outbox.db"
+WAITING, DEAD, DELIVERED, MERGED = "waiting", "dead", "delivered", "merged"
+STATUSES = (WAITING, DEAD, DELIVERED, MERGED)
+"""merged: it is part of a summary, which is a delivery of its own."""
+KEPT = 7 * 86400.0
+"""Seconds for which the key of what is done is remembered after the same report came last: it is not sent again."""
+_KEPT_COUNT = 20_000
+_OVERHEAD = 500
+"""Bytes that a row is counted for beside its body."""
+_SCHEMA = Schema(
+    format=1,
+    tables="""
+CREATE TABLE IF NOT EXISTS deliveries (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, sink TEXT NOT NULL, key TEXT NOT NULL, incident TEXT NOT NULL,
+    status TEXT NOT NULL, created_at REAL NOT NULL, attempts INTEGER NOT NULL, next_at REAL NOT NULL, done_at REAL,
+    seen_at REAL NOT NULL, detail TEXT NOT NULL, body BLOB, UNIQUE (sink, key)
+);
+CREATE INDEX IF NOT EXISTS by_status ON deliveries (sink, status, number);
+CREATE TABLE IF NOT EXISTS alerts (
+    sink TEXT NOT NULL, incident TEXT NOT NULL, alert TEXT NOT NULL, since REAL NOT NULL, told_at REAL NOT NULL,
+    severity TEXT NOT NULL, looping INTEGER NOT NULL, sent INTEGER NOT NULL, resolved INTEGER NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (sink, incident)
+);
+CREATE TABLE IF NOT EXISTS disabled (sink TEXT PRIMARY KEY, target TEXT NOT NULL, detail TEXT NOT NULL);
+""",
+    columns={
+        "deliveries": "number, sink, key, incident, status, created_at, attempts, next_at, done_at, seen_at, detail, body",
+        "alerts": "sink, incident, alert, since, told_at, severity, looping, sent, resolved, body",
+        "disabled": "sink, target, detail",
+    },
+)
+_DELIVERY = "number, sink, key, incident, status, created_at, attempts, next_at, done_at, detail, body"
+_ALERT = "sink, incident, alert, since, told_at, severity, looping, sent, resolved, body"
+
+
+class Delivery(NamedTuple):
+    """One message for one sink. Times are unix seconds."""
+
+    number: int
+    """The order in which a sink gets its messages."""
+    sink: str
+    key: str
+    incident: str
+    status: str
+    created_at: float
+    attempts: int
+    next_at: float
+    done_at: float | None
+    detail: str
+    """Why the last attempt failed, or which summary it went into."""
+    body: bytes | None
+    """None once it is done."""
+
+    @property
+    def message(self) -> Message | None:
+        """What is sent; None if it is done, or if another version wrote what this one cannot read."""
+        return decoded(self.body)
+
+
+class Alert(NamedTuple):
+    """What a sink was told of an incident and has not been told to be over."""
+
+    sink: str
+    incident: str
+    alert: str
+    since: float
+    told_at: float
+    severity: str
+    looping: bool
+    sent: bool
+    """Whether a report of its own was delivered; what is only part of a summary was not."""
+    resolved: bool
+    """Whether its end waits to be delivered."""
+    body: bytes
+
+    @property
+    def message(self) -> Message | None:
+        """The last message of it; None if another version wrote what this one cannot read."""
+        return decoded(self.body)
+
+
+class Count(NamedTuple):
+    """How much of a sink's there is."""
+
+    waiting: int
+    dead: int
+    oldest_at: float | None
+    """When the oldest that waits was put there."""
+
+
+class Outbox:
+    """An open outbox. Raises StateError where the file cannot be used."""
+
+    def __init__(self, directory: str, *, checked: bool = True, timeout: float = 5.0) -> None:
+        """`checked`: look whether it is damaged, as the first one in a process does."""
+        self.path = os.path.join(directory, FILE)
+        self.problem = ""
+        """What became of a file that could not be used."""
+        try:
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+            if checked:
+                self._db, self.problem = open_database(self.path, _SCHEMA, durable=True, timeout=timeout)
+            else:
+                self._db = connect(self.path, _SCHEMA, durable=True, timeout=timeout)
+        except (OSError, sqlite3.Error) as error:
+            raise StateError(f"{self.path}: {error}; name a directory that this user may write with --state") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do all that is written within at once or not at all, without another writer in between."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            with self._db:
+                yield
+        except sqlite3.Error as error:
+            raise StateError(f"{self.path}: it cannot be written: {error}") from error
+
+    # -- what is to be sent ------------------------------------------------------------------------------------------
+
+    def add(self, sink: str, message: Message, now: float) -> bool:
+        """Put a message there, unless its key is known; return whether it is new. Within a transaction."""
+        row = (sink, message.key, message.incident.id, WAITING, now, now, now, encoded(message))
+        added = self._db.execute(
+            "INSERT OR IGNORE INTO deliveries"
+            " (sink, key, incident, status, created_at, attempts, next_at, seen_at, detail, body)"
+            " VALUES (?, ?, ?, ?, ?, 0, ?, ?, '', ?)",
+            row,
+        ).rowcount
+        if not added:
+            seen = (now, sink, message.key)
+            self._db.execute("UPDATE deliveries SET seen_at = ? WHERE sink = ? AND key = ?", seen)
+        return bool(added)
+
+    def waiting(self, sink: str, limit: int) -> list[Delivery]:
+        """Return what a sink is to be sent next, in its order."""
+        return self._deliveries("WHERE sink = ? AND status = ? ORDER BY number LIMIT ?", (sink, WAITING, limit))
+
+    def finish(self, deliveries: Iterable[Delivery], status: str, now: float, detail: str = "") -> None:
+        """Note what became of deliveries: delivered, merged or dead. Only a dead one keeps its body."""
+        body = "body" if status == DEAD else "NULL"
+        attempts = int(status != MERGED)
+        with self.transaction():
+            for one in deliveries:
+                self._db.execute(
+                    f"UPDATE deliveries SET status = ?, done_at = ?, detail = ?, attempts = attempts + ?, body = {body}"  # noqa: S608
+                    " WHERE number = ? AND status = ?",
+                    (status, now, detail, attempts, one.number, WAITING),
+                )
+                self._settle(one, sent=status == DELIVERED)
+
+    def _settle(self, one: Delivery, *, sent: bool) -> None:
+        """Note that a sink knows of an incident; forget it once its end was told."""
+        message = one.message
+        if message is None or message.members:
+            return
+        key = (one.sink, one.incident)
+        if message.incident.state == "resolved":
+            self._db.execute("DELETE FROM alerts WHERE sink = ? AND incident = ? AND resolved", key)
+        elif sent:
+            self._db.execute("UPDATE alerts SET sent = 1 WHERE sink = ? AND incident = ?", key)
+
+    def postpone(self, one: Delivery, next_at: float, detail: str) -> None:
+        """Note that an attempt failed, and when the next one is due."""
+        with self.transaction():
+            self._db.execute(
+                "UPDATE deliveries SET attempts = attempts + 1, next_at = ?, detail = ? WHERE number = ?",
+                (next_at, detail, one.number),
+            )
+
+    def merge(self, deliveries: Sequence[Delivery], summary: Message, now: float) -> None:
+        """Put a summary in the place of deliveries; incidents that were not told on their own are now known by it."""
+        sink = deliveries[0].sink
+        with self.transaction():
+            self.add(sink, summary, now)
+            for one in deliveries:
+                self._db.execute(
+                    "UPDATE deliveries SET status = ?, done_at = ?, detail = ?, body = NULL WHERE number = ?",
+                    (MERGED, now, f"in the summary {summary.key}", one.number),
+                )
+                self._db.execute(
+                    "UPDATE alerts SET alert = ? WHERE sink = ? AND incident = ? AND NOT sent",
+                    (summary.alert, sink, one.incident),
+                )
+                self._settle(one, sent=False)
+
+    def delivered_since(self, sink: str, at: float) -> list[float]:
+        """Return when messages were delivered since a time, the first one first."""
+        rows = self._ask(
+            "SELECT done_at FROM deliveries WHERE sink = ? AND status = ? AND done_at > ? ORDER BY done_at",
+            (sink, DELIVERED, at),
+        )
+        return [at for (at,) in rows]
+
+    # -- what sinks were told ----------------------------------------------------------------------------------------
+
+    def alerts(self, sink: str) -> dict[str, Alert]:
+        """Return what a sink was told and not yet told to be over, by incident."""
+        rows = self._ask(f"SELECT {_ALERT} FROM alerts WHERE sink = ?", (sink,))  # noqa: S608
+        return {one.incident: one for one in map(Alert._make, rows)}
+
+    def alert(self, sink: str, incident: str) -> Alert | None:
+        """Return what a sink was told of an incident and not yet told to be over."""
+        rows = self._ask(f"SELECT {_ALERT} FROM alerts WHERE sink = ? AND incident = ?", (sink, incident))  # noqa: S608
+        return Alert._make(rows[0]) if rows else None
+
+    def set_alert(self, alert: Alert) -> None:
+        """Keep what a sink is told. Within a transaction."""
+        self._db.execute("INSERT OR REPLACE INTO alerts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", alert)
+
+    def drop_alert(self, sink: str, incident: str) -> None:
+        """Forget an alert whose end the sink does not want to know. Within a transaction."""
+        self._db.execute("DELETE FROM alerts WHERE sink = ? AND incident = ?", (sink, incident))
+
+    # -- sinks that want nothing more --------------------------------------------------------------------------------
+
+    def disable(self, sink: str, target: str, detail: str) -> None:
+        """Note that the receiver at `target` wants nothing more."""
+        with self.transaction():
+            self._db.execute("INSERT OR REPLACE INTO disabled VALUES (?, ?, ?)", (sink, target, detail))
+
+    def disabled(self, sink: str, target: str) -> str:
+        """Return why a sink is disabled, or ""; another target than the one that said so is a new beginning."""
+        rows = self._ask("SELECT detail FROM disabled WHERE sink = ? AND target = ?", (sink, target))
+        return str(rows[0][0]) if rows else ""
+
+    # -- bounds, and what a person asks ------------------------------------------------------------------------------
+
+    def count(self, sink: str) -> Count:
+        """Return how much there is for a sink."""
+        rows = self._ask(
+            "SELECT status, count(*), min(created_at) FROM deliveries WHERE sink = ? AND status IN (?, ?) GROUP BY status",
+            (sink, WAITING, DEAD),
+        )
+        found = {status: (count, oldest) for status, count, oldest in rows}
+        waiting, oldest = found.get(WAITING, (0, None))
+        return Count(waiting, found.get(DEAD, (0, None))[0], oldest)
+
+    def trim(self, now: float, *, age: float, size: int) -> list[tuple[str, str]]:
+        """Drop what is done and old, dead letters beyond `age` (seconds), and the oldest beyond `size` (bytes).
+
+        Dead letters go before what still waits. Returns the (sink, status) of each that was lost so.
+        """
+        with self.transaction():
+            self._db.execute(
+                "DELETE FROM deliveries WHERE body IS NULL AND (seen_at < ? OR number <= "
+                "(SELECT max(number) FROM deliveries) - ?)",
+                (now - KEPT, _KEPT_COUNT),
+            )
+            gone = self._db.execute(
+                "SELECT number, sink, status FROM deliveries WHERE status = ? AND done_at < ?", (DEAD, now - age)
+            ).fetchall()
+            kept = self._db.execute(
+                "SELECT number, sink, status, length(body) FROM deliveries WHERE body IS NOT NULL"
+                " ORDER BY status = 'waiting' DESC, number DESC"
+            )
+            total, old = 0, {number for number, _, _ in gone}
+            for number, sink, status, length in kept:
+                total += 0 if number in old else length + _OVERHEAD
+                if total > size and number not in old:
+                    gone.append((number, sink, status))
+            self._delete(number for number, _, _ in gone)
+        return [(sink, status) for _, sink, status in gone]
+
+    def select(self, sink: str | None, statuses: Sequence[str]) -> list[Delivery]:
+        """Return deliveries in these statuses, the oldest first."""
+        marks = ", ".join("?" * len(statuses))
+        where = f"WHERE status IN ({marks})" + (" AND sink = ?" if sink else "") + " ORDER BY number"
+        return self._deliveries(where, (*statuses, *((sink,) if sink else ())))
+
+    def find(self, name: str) -> list[Delivery]:
+        """Return the deliveries of a number, a key, an incident's id or an alert's, the oldest first."""
+        return self._deliveries(
+            "WHERE CAST(number AS TEXT) = ? OR key = ? OR incident = ? ORDER BY number", (name, name, name)
+        )
+
+    def revive(self, deliveries: Iterable[Delivery], now: float) -> int:
+        """Let dead letters, and what waits for its next attempt, be sent at once; their 24 hours begin anew.
+
+        Their sinks are enabled again. Returns how many there are.
+        """
+        wanted = [one for one in deliveries if one.status in (DEAD, WAITING)]
+        with self.transaction():
+            for one in wanted:
+                self._db.execute(
+                    "UPDATE deliveries SET status = ?, created_at = ?, next_at = ?, attempts = 0, done_at = NULL"
+                    " WHERE number = ?",
+                    (WAITING, now, now, one.number),
+                )
+                self._db.execute("DELETE FROM disabled WHERE sink = ?", (one.sink,))
+        return len(wanted)
+
+    def drop(self, deliveries: Iterable[Delivery]) -> int:
+        """Remove dead letters and what waits, for good; return how many."""
+        wanted = [one for one in deliveries if one.status in (DEAD, WAITING)]
+        with self.transaction():
+            self._delete(one.number for one in wanted)
+        return len(wanted)
+
+    def _delete(self, numbers: Iterable[int]) -> None:
+        self._db.executemany("DELETE FROM deliveries WHERE number = ?", [(number,) for number in numbers])
+
+    def _deliveries(self, where: str, values: Sequence[object]) -> list[Delivery]:
+        return [Delivery._make(row) for row in self._ask(f"SELECT {_DELIVERY} FROM deliveries {where}", values)]  # noqa: S608
+
+    def _ask(self, question: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._db.execute(question, values).fetchall()
+        except sqlite3.Error as error:
+            raise StateError(f"{self.path}: it cannot be read: {error}") from error
+
+
+def encoded(message: Message) -> bytes:
+    """Write a message for the outbox. The card's text is not kept: it is in the pack."""
+    plain = message._replace(card=None)
+    try:
+        return msgspec.json.encode(plain)
+    except UnicodeEncodeError:  # bytes of a path that are no UTF-8 are lone surrogates here
+        return json.dumps(msgspec.to_builtins(plain), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def decoded(body: bytes | None) -> Message | None:
+    """Read a message; None for none, and for what another version wrote and this one cannot read."""
+    try:
+        return None if body is None else msgspec.json.decode(body, type=Message)
+    except msgspec.MsgspecError:
+        return None
