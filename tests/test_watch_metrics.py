@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from lmdiag import http_server
 from lmdiag.errors import UsageError
+from lmdiag.forward.status import SinkStatus
 from lmdiag.settings.values import address
-from lmdiag.watch import metrics
 from lmdiag.watch.counters import Counters, DaemonStatus, IncidentStatus, SourceStatus
 from lmdiag.watch.metrics import MetricsServer, Monitor
 
@@ -111,6 +112,24 @@ def test_the_status_is_shown(monitor: Monitor) -> None:
     assert found["lmdiag_reports_pending", ()] == 4
 
 
+def test_sinks_are_shown(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 1000.0)
+    results = (("delivered", 5), ("retry", 2), ("rejected", 1), ("gone", 0))
+    bad = SinkStatus("oncall", "slack", 3, 1, 940.0, "connection refused", results, (("waiting", 0), ("dead", 4)))
+    monitor.update(monitor.status._replace(sinks=(bad, SinkStatus("well", "file"))))
+    found = samples(monitor)
+    oncall = ("sink", "oncall")
+    assert found["lmdiag_deliveries_total", (("result", "delivered"), oncall)] == 5
+    assert found["lmdiag_deliveries_total", (("result", "gone"), oncall)] == 0
+    assert found["lmdiag_outbox_dropped_total", (("reason", "dead"), oncall)] == 4
+    assert found["lmdiag_outbox_waiting", (oncall,)] == 3
+    assert found["lmdiag_outbox_dead", (oncall,)] == 1
+    assert found["lmdiag_outbox_oldest_waiting_seconds", (oncall,)] == 60
+    assert found["lmdiag_outbox_oldest_waiting_seconds", (("sink", "well"),)] == 0
+    assert found["lmdiag_sink_up", (oncall,)] == 0
+    assert found["lmdiag_sink_up", (("sink", "well"),)] == 1
+
+
 def test_any_name_of_a_source_is_a_label(monitor: Monitor) -> None:
     name = HOSTILE.replace("\udcff", "")
     monitor.counters.add_lines(name, 1, 1)
@@ -179,10 +198,8 @@ def test_a_stuck_loop_makes_health_red(server: MetricsServer, monitor: Monitor, 
     assert get(server, "/healthz")[0] == 503
 
 
-def test_silent_clients_take_no_more_than_a_few_threads(
-    server: MetricsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(metrics._Handler, "timeout", 60.0)
+def test_silent_clients_take_no_more_than_a_few_threads(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server._Handler, "timeout", 60.0)
     host, port = address(server.address) or ("", 0)
     before = threading.active_count()
     silent = [socket.create_connection((host, port), timeout=10) for _ in range(12)]
@@ -194,12 +211,11 @@ def test_silent_clients_take_no_more_than_a_few_threads(
 
 
 def test_slow_clients_are_cut_off(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics._Handler, "timeout", 60.0)
-    monkeypatch.setattr(metrics, "_REQUEST_SECONDS", 0.0)
+    monkeypatch.setattr(http_server._Handler, "timeout", 60.0)
+    monkeypatch.setattr(http_server, "_REQUEST_SECONDS", 0.0)
     with socket.create_connection(address(server.address) or ("", 0), timeout=10) as slow:
         slow.sendall(b"GET /metr")
         assert slow.recv(1) == b""
-
 
 
 def test_an_address_that_is_taken_is_named(server: MetricsServer, monitor: Monitor) -> None:
