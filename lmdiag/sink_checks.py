@@ -18,7 +18,7 @@ from lmdiag.settings.sink_values import File, Url
 
 _CERTIFICATES = ("ca-file", "cert-file")
 _SENT = ("token-file", "password-file", "routing-key-file")
-_MEMORY = ("alertmanager", "pagerduty")
+_MEMORY = ("alertmanager", "alertmanager-webhook", "pagerduty")
 
 
 def warnings(sinks: tuple[SinkConfig, ...]) -> Iterator[str]:

@@ -93,6 +93,22 @@ def test_the_end_goes_to_whoever_was_told_of_it(tmp_path: Path) -> None:
     assert messages(tmp_path, "high") == []
 
 
+def test_an_alert_that_becomes_worse_ends_under_its_old_severity(tmp_path: Path) -> None:
+    """The severity is one of the labels by which Alertmanager knows it."""
+    forwarder = opened(tmp_path, sink(type="alertmanager"), sink(name="y"))
+    for state, severity, number in (("opened", "error", 1), ("repeated", "critical", 2), ("resolved", "critical", 2)):
+        forwarder.put([Told(incident(state=state, severity=severity), NOW, number)])
+    found = messages(tmp_path)
+    assert [(one.incident.state, one.incident.severity) for one in found] == [
+        ("opened", "error"),
+        ("resolved", "error"),
+        ("repeated", "critical"),
+        ("resolved", "critical"),
+    ]
+    assert len({one.key for one in found}) == 4
+    assert [one.incident.state for one in messages(tmp_path, "y")] == ["opened", "repeated", "resolved"]
+
+
 def test_since_is_when_it_opened(tmp_path: Path) -> None:
     forwarder = opened(tmp_path, sink(cooldown=0.0))
     forwarder.put([told()])

@@ -25,8 +25,8 @@ GIVE_UP = 86400.0
 """Seconds for which a message is tried."""
 _FIRST_PAUSE, _LAST_PAUSE = 1.0, 300.0
 _LONGEST_WISH = 3600.0
-_MEMORY = ("alertmanager", "alertmanager-webhook", "pagerduty")
-"""Services that hold an alert until they are told that it is over: each of these must be told of what it knows."""
+_MEMORY = ("pagerduty",)
+"""Of the types that get summaries, those that hold an alert until they are told that it is over."""
 _MANY = 500
 """Deliveries that are looked at at once."""
 NEVER = float("inf")

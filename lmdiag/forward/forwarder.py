@@ -94,8 +94,9 @@ class Forwarder:
                 self._outbox.drop_alert(sink.name, incident.id)
             return False
         message = self._message(report, known)
-        if not self._outbox.add(sink.name, message, now):
-            return False
+        for one in _succession(sink, message, known):
+            if not self._outbox.add(sink.name, one, now):
+                return False
         if follow:
             self._outbox.set_alert(_alert(sink.name, message, known, now))
         return True
@@ -205,6 +206,16 @@ class Forwarder:
 def instance_name(config: WatchConfig) -> str:
     """Return what this node is called in alerts."""
     return config.instance or socket.gethostname()
+
+
+def _succession(sink: SinkConfig, message: Message, known: Alert | None) -> list[Message]:
+    """Return the message, behind the end of an alert that it would not replace, where there is one."""
+    if sink.type != "alertmanager" or known is None:
+        return [message]
+    from lmdiag.forward.alerts import succession
+
+    *ends, last = succession(message, known.severity)
+    return [*(one._replace(key=_digest(message.key, known.severity)) for one in ends), last]
 
 
 def _alert(sink: str, message: Message, known: Alert | None, now: float) -> Alert:
