@@ -39,9 +39,10 @@ cards: dev  ## rebuild the index of the cards after one has changed
 catalog: dev  ## add the releases that are not in the catalogue yet; through pip's index
 	$(BIN)/lmdiag catalog build vllm lmcache --into rules/catalog
 
-docs: dev  ## rebuild what is made from the code: the JSON Schema, the README's picture, the cards as a site in build/site
+docs: dev  ## rebuild what is made from the code: the JSON Schema, the examples of payloads, the README's picture, the cards as a site in build/site
 	$(BIN)/python -m lmdiag.report.schema > docs/incident.schema.json
 	$(BIN)/python -m docs.picture $(LOG) > docs/scan.svg
+	PYTHONPATH=.:tests $(BIN)/python tests/payload_examples.py
 	rm -rf build/site-source build/site
 	$(BIN)/python -m docs.site build/site-source
 	$(BIN)/python -m sphinx -q -W -b html build/site-source build/site

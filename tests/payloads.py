@@ -1,13 +1,10 @@
-"""What the tests of the chat sinks share: messages of all kinds, hostile ones too, and the schemas in docs/payloads.
-
-`python tests/payloads.py` writes the examples there anew.
-"""
+"""What the tests of the chat sinks share: messages of all kinds, hostile ones too, and the schemas in docs/payloads."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,27 +102,3 @@ def outside_code(text: str, escapes: str = r"(?!)") -> list[str]:
     # In one go, from left to right, as a reader of markup does it.
     inert = rf"(?ms:^```\n.*?\n```$)|`[^`\n]+`|{escapes}"
     return re.sub(inert, "", text).split("\n")
-
-
-def example(name: str) -> object:
-    """Return what docs/payloads/NAME.example.json holds."""
-    return json.loads((DIRECTORY / f"{name}.example.json").read_text())
-
-
-def main() -> None:
-    """Write the examples."""
-    from lmdiag.forward.sinks import discord, pagerduty, slack, teams
-
-    writers: dict[str, Callable[[Message], object]] = {
-        "discord": discord.payload,
-        "pagerduty": lambda message: pagerduty.event(message, "R" * 32),
-        "slack": slack.payload,
-        "teams": teams.payload,
-    }
-    for name, write in writers.items():
-        text = json.dumps(write(message()), ensure_ascii=False, indent=2)
-        (DIRECTORY / f"{name}.example.json").write_text(text + "\n")
-
-
-if __name__ == "__main__":
-    main()

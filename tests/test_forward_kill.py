@@ -1,6 +1,6 @@
 """The daemon is killed at every single step between a log and its receiver: nothing is lost, overtaken, or told twice.
 
-With real processes, tests/system/test_forward_kill.py does the same at random moments.
+With real processes, tests/system/test_kill_forwarding.py does the same at random moments.
 """
 
 from __future__ import annotations

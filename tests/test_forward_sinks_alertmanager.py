@@ -145,11 +145,6 @@ def test_a_message_of_two_megabytes_makes_a_small_alert() -> None:
     check(json.loads(request.body))
 
 
-def test_the_example_is_what_is_sent() -> None:
-    example = json.loads((PAYLOADS / "alertmanager.example.json").read_text())
-    check(example)
-    assert example == body(message(), config=CONFIG._replace(labels=(("cluster", "eu-1"),)))
-
 
 @pytest.mark.parametrize("label", [{"a-b": "1"}, {"team": 1}, {"team": ""}, {"team": "a\x00"}, {"severity": "bad"}])
 def test_the_schema_refuses_labels_that_alertmanager_would(label: dict[str, object]) -> None:

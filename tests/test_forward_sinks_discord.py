@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from messages import NOW, message, summary
-from payloads import HOSTILE_TEXT, MESSAGES, example, hostile, of_hostiles, outside_code, validated
+from payloads import HOSTILE_TEXT, MESSAGES, hostile, of_hostiles, outside_code, validated
 from planted import CREDENTIALS
 from receiver import Answer, Receiver
 
@@ -51,9 +51,6 @@ def test_nothing_in_a_log_comes_to_life(text: str) -> None:
     checked(hostile(text))
     checked(of_hostiles(text))
 
-
-def test_the_example_is_what_is_sent() -> None:
-    assert example("discord") == validated("discord", payload(message()))
 
 
 def test_a_report_reads_well() -> None:

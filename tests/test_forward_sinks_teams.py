@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from messages import NOW, message, summary
-from payloads import HOSTILE_TEXT, MESSAGES, example, hostile, of_hostiles, validated
+from payloads import HOSTILE_TEXT, MESSAGES, hostile, of_hostiles, validated
 from planted import CREDENTIALS
 from receiver import Answer, Receiver
 
@@ -49,9 +49,6 @@ def test_nothing_in_a_log_comes_to_life(text: str) -> None:
         for line in lines(checked(one)):
             assert "\n" not in line
 
-
-def test_the_example_is_what_is_sent() -> None:
-    assert example("teams") == validated("teams", payload(message()))
 
 
 def test_a_report_reads_well() -> None:

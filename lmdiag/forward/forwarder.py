@@ -210,7 +210,7 @@ def instance_name(config: WatchConfig) -> str:
 
 def _succession(sink: SinkConfig, message: Message, known: Alert | None) -> list[Message]:
     """Return the message, behind the end of an alert that it would not replace, where there is one."""
-    if sink.type != "alertmanager" or known is None:
+    if sink.type != "alertmanager" or known is None or known.resolved:
         return [message]
     from lmdiag.forward.alerts import succession
 

@@ -70,7 +70,7 @@ SINK_SETTINGS = (
         "burst",
         Count(0, 100_000),
         "reports a minute beyond which the rest become one summary; 0: no limit",
-        tuple(type for type in TYPES if type not in _ALERTS),  # those group by themselves
+        tuple(one for one in TYPES if one not in _ALERTS),  # those group by themselves
     ),
     SinkSetting("timeout", Duration(0.1, 300.0), "how long a request, or a program, may take as a whole"),
     SinkSetting("token-file", File(), "a file that holds a token, sent as Authorization: Bearer", _HTTP),
@@ -82,7 +82,9 @@ SINK_SETTINGS = (
     SinkSetting("secret-file", File(), "keys of the signature, one a line, each whsec_ and base64", ("webhook",)),
     SinkSetting("form", words("standard", "cloudevents"), "Standard Webhooks or CloudEvents", ("webhook",)),
     SinkSetting("labels", Labels(), "added to each alert", _ALERTS),
-    SinkSetting("hold", Duration(60.0, _WEEK), "how long an alert lasts of which nothing more is heard", ("alertmanager",)),
+    SinkSetting(
+        "hold", Duration(60.0, _WEEK), "how long an alert lasts of which nothing more is heard", ("alertmanager",)
+    ),
     SinkSetting("resend", Duration(5.0, 3600.0), "how often active alerts are sent again", ("alertmanager",)),
     SinkSetting("max-size", Size(4 << 10, 1 << 40), "the file is rotated before it grows beyond", ("file",)),
     SinkSetting("keep", Count(0, 1000), "rotated files that are kept", ("file",)),

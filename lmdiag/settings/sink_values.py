@@ -18,7 +18,7 @@ _NETLOC = re.compile(
 _MAX_PORT = 65535
 _MAX_PART = 255  # of a path, between two slashes: NAME_MAX
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-_OWN_LABELS = frozenset({"alertname", "card", "severity", "instance", "source", "model", "fingerprint", "scope"})
+_OWN_LABELS = frozenset({"alertname", "card", "severity", "instance", "source", "fingerprint"})
 _SECRET = re.compile(r"[a-z][a-z0-9+.-]*://|whsec_|bearer |xox[a-z]-|-----begin", re.IGNORECASE)
 
 
