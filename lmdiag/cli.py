@@ -17,12 +17,14 @@ from lmdiag.model import SEVERITIES
 
 if TYPE_CHECKING:
     from lmdiag.match.library import Library
+    from lmdiag.scan import Forward
 
 _FORMATS = ("text", "markdown", "jsonl")
 _EPILOG = """\
 exit codes:
   0  nothing found that is as bad as --fail-on      1  something found
-  2  wrong usage, or an input that cannot be read   130  interrupted (what was found is printed)
+  2  wrong usage, an input that cannot be read, or an incident that a receiver of --forward refused
+  130  interrupted (what was found is printed)
 """
 
 
@@ -39,11 +41,15 @@ def parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
     _add_scan(commands)
     if arguments and arguments[0] == "scan":  # it starts without the parsers of the others
         return top
+    from lmdiag.cli_forward import add_forward
+    from lmdiag.cli_receive import add_receive
     from lmdiag.cli_watch import add_watch
 
     _add_explain(commands)
     _add_cards(commands)
     add_watch(commands, arguments)
+    add_forward(commands, arguments)
+    add_receive(commands)
     add_catalog(commands)
     completion = commands.add_parser("completion", help="print the completion script of a shell")
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
@@ -76,6 +82,14 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help=f"least severity for exit code 1: {', '.join(SEVERITIES)} (default: %(default)s)",
     )
     scan.add_argument("--exit-zero", action="store_true", help="exit with 0 whatever was found")
+    scan.add_argument(
+        "--forward",
+        action="store_true",
+        help="send what was found to the sinks of the configuration too, each incident once, however often it is scanned",
+    )
+    scan.add_argument(
+        "--config", metavar="FILE", help="the configuration that --forward uses (default: as lmdiag watch)"
+    )
     scan.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal for more than 100 MB")
     scan.add_argument(
         "-v", "--verbose", action="store_true", help="whole messages, every symptom, every argument of the server"
@@ -199,7 +213,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "scan":
         from lmdiag.scan import scan
 
-        return scan(_scan_config(options), sys.stdout, sys.stderr)
+        return scan(_scan_config(options), sys.stdout, sys.stderr, _forward(options))
     if options.command == "completion":
         return _completion(options.shell)
     if options.command == "catalog":
@@ -208,6 +222,14 @@ def _run(options: argparse.Namespace) -> int:
         from lmdiag.cli_watch import run_watch
 
         return run_watch(options)
+    if options.command == "receive":
+        from lmdiag.cli_receive import run_receive
+
+        return run_receive(options)
+    if options.command in ("forward", "outbox"):
+        from lmdiag.cli_forward import run_forward
+
+        return run_forward(options)
     if options.command == "cards" and options.action in ("check", "test"):
         from lmdiag import card_checks
 
@@ -252,6 +274,14 @@ def _scan_config(options: argparse.Namespace) -> ScanConfig:
         progress=not options.no_progress,
         verbose=options.verbose,
     )
+
+
+def _forward(options: argparse.Namespace) -> Forward | None:
+    if not options.forward:
+        return None
+    from lmdiag.cli_forward import forwarding
+
+    return forwarding(options)
 
 
 def _color(options: argparse.Namespace) -> bool | None:

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from lmdiag.receive.receiver import Forward
 
 _EPILOG = """\
 examples:
@@ -70,6 +65,7 @@ def add_receive(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def run_receive(options: argparse.Namespace) -> int:
     """Run the command; return the exit code. Raises UsageError, ConfigError and CredentialError."""
+    from lmdiag.cli_forward import forwarding
     from lmdiag.receive.config import ReceiveConfig
     from lmdiag.receive.main import receive
 
@@ -82,18 +78,4 @@ def run_receive(options: argparse.Namespace) -> int:
         rules=tuple(options.rules),
         disabled=tuple(options.disable),
     )
-    return receive(config, sys.stdout, sys.stderr, _forward(options))
-
-
-def _forward(options: argparse.Namespace) -> Forward | None:
-    """Return what `--forward` does with incidents. Raises ConfigError."""
-    if not options.forward:
-        return None
-    import time
-
-    from lmdiag.forward.once import check_sinks, forward_once
-    from lmdiag.settings.file import load
-
-    config = load({}, os.environ, options.config).config
-    check_sinks(config)
-    return lambda incidents, cards: forward_once(incidents, config, cards, time.time, sys.stderr)
+    return receive(config, sys.stdout, sys.stderr, forwarding(options) if options.forward else None)

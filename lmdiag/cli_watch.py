@@ -50,18 +50,18 @@ def add_watch(commands: argparse._SubParsersAction[argparse.ArgumentParser], nam
 def _fill_watch(watch: argparse.ArgumentParser) -> None:
     from lmdiag.settings.table import SETTINGS
 
-    _add_config(watch)
+    add_config(watch)
     for setting in SETTINGS:
-        _add_setting(watch, setting)
+        add_setting(watch, setting)
 
 
 def _fill_status(status: argparse.ArgumentParser) -> None:
     from lmdiag.settings.table import BY_KEY
 
-    _add_config(status)
+    add_config(status)
     for key in ("state", "color", "width"):
-        _add_setting(status, BY_KEY[key])
-    _add_style(status)
+        add_setting(status, BY_KEY[key])
+    add_style(status)
 
 
 def _fill_config(config: argparse.ArgumentParser) -> None:
@@ -71,11 +71,11 @@ def _fill_config(config: argparse.ArgumentParser) -> None:
     check = actions.add_parser("check", help="check the file, the environment and the flags; exit code 2 if wrong")
     show = actions.add_parser("show", help="show each setting, its value and where it comes from")
     for action in (check, show):
-        _add_config(action)
+        add_config(action)
         for key, setting in IN_FILE.items():
             if key not in ("paths", "format"):
-                _add_setting(action, setting)
-    _add_style(show)
+                add_setting(action, setting)
+    add_style(show)
 
 
 def _fill_service(service: argparse.ArgumentParser) -> None:
@@ -101,7 +101,8 @@ def _fill_service(service: argparse.ArgumentParser) -> None:
         )
 
 
-def _add_config(command: argparse.ArgumentParser) -> None:
+def add_config(command: argparse.ArgumentParser) -> None:
+    """Add the flag that names the configuration."""
     command.add_argument(
         "--config",
         metavar="FILE",
@@ -110,7 +111,8 @@ def _add_config(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_style(command: argparse.ArgumentParser) -> None:
+def add_style(command: argparse.ArgumentParser) -> None:
+    """Add --format, for commands that print no incidents."""
     command.add_argument(
         "--format",
         dest="style",
@@ -121,7 +123,7 @@ def _add_style(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_setting(command: argparse.ArgumentParser, setting: Setting) -> None:
+def add_setting(command: argparse.ArgumentParser, setting: Setting) -> None:
     """Add a setting's flag. What was not given leaves no trace: file and environment are then asked."""
     from lmdiag.settings.values import Choice, ListOf, Switch
 
@@ -160,14 +162,14 @@ def run_watch(options: argparse.Namespace) -> int:
         return _status(options)
     from lmdiag import config_commands
 
-    flags = _flags(options)
+    given = flags(options)
     if options.command == "config":
         if options.action == "check":
-            return config_commands.check(flags, os.environ, options.config, sys.stdout, sys.stderr)
-        return config_commands.show(flags, os.environ, options.config, options.style, sys.stdout)
+            return config_commands.check(given, os.environ, options.config, sys.stdout, sys.stderr)
+        return config_commands.show(given, os.environ, options.config, options.style, sys.stdout)
 
     def reload() -> WatchConfig:
-        return config_commands.watch_config(flags, os.environ, options.config)
+        return config_commands.watch_config(given, os.environ, options.config)
 
     config = reload()
     from lmdiag.watch.main import watch
@@ -175,7 +177,7 @@ def run_watch(options: argparse.Namespace) -> int:
     return watch(config, reload, sys.stdout, sys.stderr)
 
 
-def _flags(options: argparse.Namespace) -> dict[str, object]:
+def flags(options: argparse.Namespace) -> dict[str, object]:
     """The settings that were given on the command line."""
     from lmdiag.settings.table import BY_KEY
 
@@ -188,7 +190,7 @@ def _status(options: argparse.Namespace) -> int:
 
     # Someone who names the state directory sees the status even while the configuration is broken.
     file = "/dev/null" if "state" in options else options.config
-    config = load(_flags(options), {} if "state" in options else os.environ, file).config
+    config = load(flags(options), {} if "state" in options else os.environ, file).config
     return status(config.state, options.style, config.color, config.width, sys.stdout)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from lmdiag.diagnose.cards import Cards
 from lmdiag.match.cards import Problem
 from lmdiag.match.clues import Clues
 from lmdiag.match.matcher import Matcher
@@ -49,7 +50,7 @@ def sample_problems(cards: Sequence[Card], others: Sequence[Card] = ()) -> Itera
                 yield Problem(card.path, f"near_miss[{number}].log", "this log must not match the card, but does")
 
 
-def diagnose(log: str, library: CardSet) -> list[Incident]:
+def diagnose(log: str, library: Cards) -> list[Incident]:
     """Return the incidents of a log given as text."""
     pipeline = Pipeline("sample", library)
     for number, line in enumerate(log.split("\n"), 1):

@@ -22,6 +22,9 @@ from lmdiag.report.control import visible
 PROGRESS_FROM = 100 << 20
 """Bytes of input from which a terminal gets a progress bar: what takes a second or more to read."""
 
+Forward = Callable[[Sequence[Incident], Callable[[str], Card]], bool]
+"""Takes incidents and a look-up of their cards; returns whether no receiver refused one."""
+
 EXIT_NOTHING, EXIT_FOUND, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
@@ -69,7 +72,7 @@ def scan(
     config: ScanConfig,
     out: TextIO,
     err: TextIO,
-    forward: Callable[[Sequence[Incident], Callable[[str], Card]], bool] | None = None,
+    forward: Forward | None = None,
 ) -> int:
     """Scan the inputs and print the report to `out`, problems to `err`; give the incidents to `forward`, with the cards.
 

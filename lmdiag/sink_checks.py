@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 from lmdiag.config import SinkConfig
 from lmdiag.errors import LmdiagError
 from lmdiag.forward.credentials import credential, locate
+from lmdiag.forward.sink import MEMORY
 from lmdiag.settings.amounts import WrongValueError
 from lmdiag.settings.sink_table import keys_of
 from lmdiag.settings.sink_values import File, Url
 
 _CERTIFICATES = ("ca-file", "cert-file")
 _SENT = ("token-file", "password-file", "routing-key-file")
-_MEMORY = ("alertmanager", "alertmanager-webhook", "pagerduty")
 
 
 def warnings(sinks: tuple[SinkConfig, ...]) -> Iterator[str]:
@@ -89,5 +89,5 @@ def _program(sink: SinkConfig) -> Iterator[str]:
 
 
 def _life(sink: SinkConfig) -> Iterator[str]:
-    if sink.type in _MEMORY and "resolved" not in sink.states:
+    if sink.type in MEMORY and "resolved" not in sink.states:
         yield f'states: without "resolved" an alert at {sink.type} never ends by itself'

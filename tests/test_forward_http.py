@@ -104,8 +104,8 @@ def test_a_name_whose_look_up_hangs_is_given_up_and_nothing_is_sent_afterwards(m
     with Receiver() as receiver:
         monkeypatch.setattr(socket, "getaddrinfo", late)
         request = Request(f"http://hooks.example.org:{receiver.port}/", b"", (), ())
-        got = post(request, SinkConfig(name="slow", type="webhook", timeout=SHORT))
-        (thread,) = [one for one in threading.enumerate() if one.name == "slow-post"]
+        got = post(request, SinkConfig(name="unresolved", type="webhook", timeout=SHORT))
+        (thread,) = [one for one in threading.enumerate() if one.name == "unresolved-post"]
         release.set()
         thread.join(30)
     assert not thread.is_alive()

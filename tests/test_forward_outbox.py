@@ -107,15 +107,26 @@ def test_an_incident_that_opens_again_meanwhile_keeps_its_alert(outbox: Outbox) 
     assert set(outbox.alerts("x")) == {"a"}
 
 
-def test_what_is_done_keeps_its_key_and_not_its_content(outbox: Outbox) -> None:
+def test_what_is_done_can_be_shown_for_a_week(outbox: Outbox) -> None:
     put(outbox, report("a"))
     outbox.finish(outbox.waiting("x", 1), DELIVERED, NOW)
     (one,) = outbox.select(None, [DELIVERED])
-    assert (one.key, one.body, one.message) == ("a-opened-1", None, None)
+    assert one.message == report("a")._replace(card=None)
     assert outbox.trim(NOW + KEPT - 1, age=DAY, size=1 << 20) == []
     assert len(kept(outbox)) == 1
     outbox.trim(NOW + KEPT + 1, age=DAY, size=1 << 20)
     assert kept(outbox) == []
+
+
+def test_what_is_done_makes_room_first_and_keeps_its_key(outbox: Outbox) -> None:
+    put(outbox, *(report(name) for name in "abc"))
+    outbox.finish(outbox.waiting("x", 1), DEAD, NOW, "HTTP 400")
+    (_, waiting) = outbox.waiting("x", 2)
+    outbox.finish([waiting], DELIVERED, NOW)
+    size = len(encoded(report("a"))) + 500
+    assert outbox.trim(NOW, age=DAY, size=2 * size) == []
+    assert kept(outbox) == [("a-opened-1", DEAD), ("b-opened-1", WAITING), ("c-opened-1", DELIVERED)]
+    assert [one.key for one in outbox.select(None, STATUSES) if one.body is None] == ["c-opened-1"]
 
 
 def test_a_report_that_keeps_coming_stays_known(outbox: Outbox) -> None:
@@ -170,12 +181,40 @@ def test_dead_letters_come_back_to_life_in_their_place(outbox: Outbox) -> None:
     ]
 
 
-def test_what_is_delivered_is_neither_sent_again_nor_dropped(outbox: Outbox) -> None:
+def test_a_dead_letter_that_later_news_has_overtaken_stays_dead(outbox: Outbox) -> None:
+    """PagerDuty would open an alert that nobody ends."""
+    put(outbox, report("a"), report("a", "resolved"), report("b"))
+    first, second, _ = outbox.waiting("x", 3)
+    outbox.finish([first], DEAD, NOW, "HTTP 400")
+    outbox.finish([second], DELIVERED, NOW)
+    assert outbox.revive(outbox.select("x", [DEAD]), NOW) == 0
+    assert kept(outbox)[0] == ("a-opened-1", DEAD)
+
+
+def test_what_was_delivered_meanwhile_is_neither_sent_again_nor_dropped(outbox: Outbox) -> None:
     put(outbox, report("a"))
-    outbox.finish(outbox.waiting("x", 1), DELIVERED, NOW)
-    done = outbox.select(None, [DELIVERED])
-    assert (outbox.revive(done, NOW), outbox.drop(done)) == (0, 0)
+    seen = outbox.waiting("x", 1)
+    outbox.finish(seen, DELIVERED, NOW)
+    assert (outbox.revive(seen, NOW), outbox.drop(seen)) == (0, 0)
     assert kept(outbox) == [("a-opened-1", DELIVERED)]
+
+
+@pytest.mark.parametrize(("state", "sent", "left"), [("opened", False, False), ("repeated", True, True), ("resolved", True, False)])
+def test_dropping_a_report_drops_what_the_sink_would_know_by_it(outbox: Outbox, state: str, sent: bool, left: bool) -> None:
+    put(outbox, report("a", state))
+    with outbox.transaction():
+        outbox.set_alert(alert(report("a", state), resolved=state == "resolved")._replace(sent=sent))
+    outbox.drop(outbox.waiting("x", 1))
+    assert bool(outbox.alerts("x")) is left
+
+
+def test_what_waits_for_a_sink_that_is_no_more_becomes_a_dead_letter(outbox: Outbox) -> None:
+    put(outbox, report("a"), report("b"))
+    put(outbox, report("c"), sink="gone", now=NOW)
+    put(outbox, report("d"), sink="gone", now=NOW + DAY)
+    outbox.abandon(["x"], NOW + 1, NOW + DAY)
+    assert [(one.key, one.detail) for one in outbox.select(None, [DEAD])] == [("c-opened-1", "no sink of this name is configured")]
+    assert len(outbox.select(None, [WAITING])) == 3
 
 
 def test_it_counts_by_sink(outbox: Outbox) -> None:

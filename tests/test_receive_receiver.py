@@ -21,8 +21,9 @@ from lmdiag.model import Incident
 from lmdiag.receive import receiver as module
 from lmdiag.receive.config import ReceiveConfig
 from lmdiag.receive.look import Look
-from lmdiag.receive.receiver import MAX_ALERTS, QUEUE, Forward, Receiver
+from lmdiag.receive.receiver import MAX_ALERTS, QUEUE, Receiver
 from lmdiag.report.schema import json_schema
+from lmdiag.scan import Forward
 
 LOGS = Path(__file__).parent / "logs"
 LOG = LOGS / "mla-serde-start-failed.log"

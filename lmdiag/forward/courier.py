@@ -13,6 +13,7 @@ from lmdiag.errors import CardError
 from lmdiag.forward.message import DELIVERED, GONE, REJECTED, RETRY, Message, Outcome
 from lmdiag.forward.outbox import DEAD, MERGED, Alert, Count, Delivery
 from lmdiag.forward.outbox import DELIVERED as DONE
+from lmdiag.forward.sink import MEMORY
 from lmdiag.forward.storms import LEAST, WINDOW, summary_of
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ GIVE_UP = 86400.0
 """Seconds for which a message is tried."""
 _FIRST_PAUSE, _LAST_PAUSE = 1.0, 300.0
 _LONGEST_WISH = 3600.0
-_MEMORY = ("pagerduty",)
-"""Of the types that get summaries, those that hold an alert until they are told that it is over."""
 _MANY = 500
 """Deliveries that are looked at at once."""
 NEVER = float("inf")
@@ -98,7 +97,7 @@ class Courier:
     def _loose(self, rows: Sequence[Delivery]) -> list[Delivery]:
         """Return what a summary may stand for: nothing of an incident that the service holds an alert for."""
         held = set()
-        if self.config.type in _MEMORY:
+        if self.config.type in MEMORY:
             held = {one.incident for one in self._outbox.alerts(self.config.name).values() if one.sent}
         return [one for one in rows if (message := one.message) and not message.members and one.incident not in held]
 
@@ -115,7 +114,7 @@ class Courier:
 
     def _goes_on(self, message: Message | None, alerts: Mapping[str, Alert]) -> bool:
         """Whether this is the end of an incident of a storm that the service holds as one alert, and others are open."""
-        if message is None or message.incident.state != "resolved" or self.config.type not in _MEMORY:
+        if message is None or message.incident.state != "resolved" or self.config.type not in MEMORY:
             return False
         mine = alerts.get(message.incident.id)
         if mine is None:
@@ -182,7 +181,7 @@ class Courier:
         active = [
             message._replace(alert=one.alert, card=self._card(message.incident.card))
             for one in self._outbox.alerts(self.config.name).values()
-            if not one.resolved and (message := one.message)
+            if one.sent and not one.resolved and (message := one.message)
         ]
         if not active:
             return NEVER

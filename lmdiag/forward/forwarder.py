@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from lmdiag.errors import CardError, StateError
-from lmdiag.forward.courier import Courier, defect
+from lmdiag.forward.courier import GIVE_UP, Courier, defect
 from lmdiag.forward.message import RESULTS, Message
 from lmdiag.forward.outbox import DEAD, WAITING, Alert, Count, Outbox, encoded
 from lmdiag.forward.routes import wants
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LOCK = "outbox.lock"
 _POLL = 5.0
 """Seconds between two looks at the outbox, into which other processes put messages too."""
+_TRIM_EVERY = 60.0
 _NOT_OURS = 1.0
 """Seconds between two tries for the lock, while another process delivers."""
 
@@ -64,6 +65,7 @@ class Forwarder:
         self._rounds: dict[str, _Rounds] = {}
         self._results: dict[str, Counter[str]] = {}
         self._lost: Counter[tuple[str, str]] = Counter()
+        self._trimmed_at = 0.0
 
     # -- taking ------------------------------------------------------------------------------------------------------
 
@@ -80,7 +82,7 @@ class Forwarder:
                     if self._put_for(sink, report, now, follow=follow):
                         added += 1
                         sinks.add(sink.name)
-        if added:
+        if now - self._trimmed_at > _TRIM_EVERY:
             self._trim(now)
         for name in sinks & self._rounds.keys():
             self._rounds[name].wake()
@@ -131,6 +133,8 @@ class Forwarder:
             self.put(forgotten)
 
     def _trim(self, now: float) -> None:
+        self._trimmed_at = now
+        self._outbox.abandon([sink.name for sink in self.sinks], now - GIVE_UP, now)
         for lost in self._outbox.trim(now, age=self._age, size=self._size):
             self._lost[lost] += 1
 

@@ -16,6 +16,8 @@ from lmdiag.report.control import one_line
 from lmdiag.report.jsonl import dumps
 
 _VISIBLE = re.compile(r"[!-~]+")
+_TELLING = 6
+"""Characters: a shorter part is no secret, and would be masked wherever it stands."""
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -107,5 +109,5 @@ def _usable(url: str) -> bool:
 def _parts(url: str) -> tuple[str, ...]:
     """Give what of a secret URL is secret by itself: a receiver may answer with its path."""
     parts = urlsplit(url)
-    path = parts.path if len(parts.path) > 1 else ""
-    return tuple(part for part in (path, parts.query) if part)
+    path = parts.path.strip("/")
+    return tuple(part for part in (path, parts.query) if len(part) >= _TELLING)

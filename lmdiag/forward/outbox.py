@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
@@ -69,11 +70,11 @@ class Delivery(NamedTuple):
     detail: str
     """Why the last attempt failed, or which summary it went into."""
     body: bytes | None
-    """None once it is done."""
+    """None for what was done long ago, or had to make room."""
 
     @property
     def message(self) -> Message | None:
-        """What is sent; None if it is done, or if another version wrote what this one cannot read."""
+        """What is sent; None if it is not kept, or if another version wrote what this one cannot read."""
         return decoded(self.body)
 
 
@@ -123,7 +124,7 @@ class Outbox:
             else:
                 self._db = connect(self.path, _SCHEMA, durable=True, timeout=timeout)
         except (OSError, sqlite3.Error) as error:
-            raise StateError(f"{self.path}: {error}; name a directory that this user may write with --state") from error
+            raise StateError(f"{self.path}: {error}; see that this user may write there") from error
 
     def close(self) -> None:
         """Close the file."""
@@ -160,13 +161,12 @@ class Outbox:
         return self._deliveries("WHERE sink = ? AND status = ? ORDER BY number LIMIT ?", (sink, WAITING, limit))
 
     def finish(self, deliveries: Iterable[Delivery], status: str, now: float, detail: str = "") -> None:
-        """Note what became of deliveries: delivered, merged or dead. Only a dead one keeps its body."""
-        body = "body" if status == DEAD else "NULL"
+        """Note what became of deliveries: delivered, merged or dead."""
         attempts = int(status != MERGED)
         with self.transaction():
             for one in deliveries:
                 self._db.execute(
-                    f"UPDATE deliveries SET status = ?, done_at = ?, detail = ?, attempts = attempts + ?, body = {body}"  # noqa: S608
+                    "UPDATE deliveries SET status = ?, done_at = ?, detail = ?, attempts = attempts + ?"
                     " WHERE number = ? AND status = ?",
                     (status, now, detail, attempts, one.number, WAITING),
                 )
@@ -198,7 +198,7 @@ class Outbox:
             self.add(sink, summary, now)
             for one in deliveries:
                 self._db.execute(
-                    "UPDATE deliveries SET status = ?, done_at = ?, detail = ?, body = NULL WHERE number = ?",
+                    "UPDATE deliveries SET status = ?, done_at = ?, detail = ? WHERE number = ?",
                     (MERGED, now, f"in the summary {summary.key}", one.number),
                 )
                 self._db.execute(
@@ -260,30 +260,47 @@ class Outbox:
         return Count(waiting, found.get(DEAD, (0, None))[0], oldest)
 
     def trim(self, now: float, *, age: float, size: int) -> list[tuple[str, str]]:
-        """Drop what is done and old, dead letters beyond `age` (seconds), and the oldest beyond `size` (bytes).
+        """Drop what is done and old, and dead letters beyond `age` (seconds), and keep the file within `size` (bytes).
 
-        Dead letters go before what still waits. Returns the (sink, status) of each that was lost so.
+        What is done makes room first, and keeps only its key; then the oldest dead letters go, then the oldest that wait.
+        Returns the (sink, status) of each that was lost so.
         """
         with self.transaction():
             self._db.execute(
-                "DELETE FROM deliveries WHERE body IS NULL AND (seen_at < ? OR number <= "
+                "DELETE FROM deliveries WHERE status IN (?, ?) AND (seen_at < ? OR number <= "
                 "(SELECT max(number) FROM deliveries) - ?)",
-                (now - KEPT, _KEPT_COUNT),
+                (DELIVERED, MERGED, now - KEPT, _KEPT_COUNT),
             )
-            gone = self._db.execute(
-                "SELECT number, sink, status FROM deliveries WHERE status = ? AND done_at < ?", (DEAD, now - age)
-            ).fetchall()
-            kept = self._db.execute(
-                "SELECT number, sink, status, length(body) FROM deliveries WHERE body IS NOT NULL"
-                " ORDER BY status = 'waiting' DESC, number DESC"
+            lost = self._deliveries("WHERE status = ? AND done_at < ?", (DEAD, now - age))
+            self._delete(lost)
+            for one in self._beyond(size):
+                if one.status in (WAITING, DEAD):
+                    self._delete([one])
+                    lost.append(one)
+                else:
+                    self._db.execute("UPDATE deliveries SET body = NULL WHERE number = ?", (one.number,))
+        return [(one.sink, one.status) for one in lost]
+
+    def _beyond(self, size: int) -> list[Delivery]:
+        """Return what does not fit into so many bytes, the most important being kept."""
+        rows = self._ask(
+            "SELECT number, length(body) FROM deliveries WHERE body IS NOT NULL"
+            " ORDER BY status = 'waiting' DESC, status = 'dead' DESC, number DESC"
+        )
+        totals = accumulate(length + _OVERHEAD for _, length in rows)
+        numbers = [number for (number, _), total in zip(rows, totals, strict=True) if total > size]
+        return [one for number in numbers for one in self._deliveries("WHERE number = ?", (number,))]
+
+    def abandon(self, sinks: Sequence[str], before: float, now: float) -> None:
+        """Make dead letters of what has waited since then for sinks that are none of these: nobody delivers it."""
+        marks = ", ".join("?" * len(sinks))
+        with self.transaction():
+            self._db.execute(
+                "UPDATE deliveries SET status = ?, done_at = ?, detail = ? WHERE status = ? AND created_at < ?"  # noqa: S608
+                f" AND sink NOT IN ({marks})",
+                (DEAD, now, "no sink of this name is configured", WAITING, before, *sinks),
             )
-            total, old = 0, {number for number, _, _ in gone}
-            for number, sink, status, length in kept:
-                total += 0 if number in old else length + _OVERHEAD
-                if total > size and number not in old:
-                    gone.append((number, sink, status))
-            self._delete(number for number, _, _ in gone)
-        return [(sink, status) for _, sink, status in gone]
+            self._db.execute(f"DELETE FROM alerts WHERE told_at < ? AND sink NOT IN ({marks})", (before, *sinks))  # noqa: S608
 
     def select(self, sink: str | None, statuses: Sequence[str]) -> list[Delivery]:
         """Return deliveries in these statuses, the oldest first."""
@@ -292,7 +309,7 @@ class Outbox:
         return self._deliveries(where, (*statuses, *((sink,) if sink else ())))
 
     def find(self, name: str) -> list[Delivery]:
-        """Return the deliveries of a number, a key, an incident's id or an alert's, the oldest first."""
+        """Return the deliveries of a number, a key or an incident's id, the oldest first."""
         return self._deliveries(
             "WHERE CAST(number AS TEXT) = ? OR key = ? OR incident = ? ORDER BY number", (name, name, name)
         )
@@ -300,28 +317,51 @@ class Outbox:
     def revive(self, deliveries: Iterable[Delivery], now: float) -> int:
         """Let dead letters, and what waits for its next attempt, be sent at once; their 24 hours begin anew.
 
-        Their sinks are enabled again. Returns how many there are.
+        Their sinks are enabled again. Returns how many there are: not those that a later report of the same incident
+        has overtaken, for the sink would take what is over for what is.
         """
-        wanted = [one for one in deliveries if one.status in (DEAD, WAITING)]
+        count = 0
         with self.transaction():
-            for one in wanted:
-                self._db.execute(
+            for one in deliveries:
+                count += self._db.execute(
                     "UPDATE deliveries SET status = ?, created_at = ?, next_at = ?, attempts = 0, done_at = NULL"
-                    " WHERE number = ?",
-                    (WAITING, now, now, one.number),
-                )
+                    " WHERE number = ? AND status IN (?, ?) AND NOT EXISTS (SELECT 1 FROM deliveries later WHERE later.sink = ?"
+                    " AND later.incident = ? AND later.number > ? AND later.status IN (?, ?))",
+                    (
+                        WAITING,
+                        now,
+                        now,
+                        one.number,
+                        WAITING,
+                        DEAD,
+                        one.sink,
+                        one.incident,
+                        one.number,
+                        DELIVERED,
+                        MERGED,
+                    ),
+                ).rowcount
                 self._db.execute("DELETE FROM disabled WHERE sink = ?", (one.sink,))
-        return len(wanted)
+        return count
 
     def drop(self, deliveries: Iterable[Delivery]) -> int:
         """Remove dead letters and what waits, for good; return how many."""
-        wanted = [one for one in deliveries if one.status in (DEAD, WAITING)]
         with self.transaction():
-            self._delete(one.number for one in wanted)
-        return len(wanted)
+            return self._delete(deliveries)
 
-    def _delete(self, numbers: Iterable[int]) -> None:
-        self._db.executemany("DELETE FROM deliveries WHERE number = ?", [(number,) for number in numbers])
+    def _delete(self, deliveries: Iterable[Delivery]) -> int:
+        """Remove what is not done, and what the sink would have known by it."""
+        count = 0
+        for one in deliveries:
+            count += self._db.execute(
+                "DELETE FROM deliveries WHERE number = ? AND status IN (?, ?)", (one.number, WAITING, DEAD)
+            ).rowcount
+            over = (message := one.message) is not None and message.incident.state == "resolved"
+            self._db.execute(
+                f"DELETE FROM alerts WHERE sink = ? AND incident = ? AND {'resolved' if over else 'NOT sent'}",  # noqa: S608
+                (one.sink, one.incident),
+            )
+        return count
 
     def _deliveries(self, where: str, values: Sequence[object]) -> list[Delivery]:
         return [Delivery._make(row) for row in self._ask(f"SELECT {_DELIVERY} FROM deliveries {where}", values)]  # noqa: S608

@@ -21,6 +21,8 @@ TYPES = (
     "exec",
     "apprise",
 )
+MEMORY = ("alertmanager", "alertmanager-webhook", "pagerduty")
+"""Services that hold an alert until they are told that it is over."""
 
 
 class Sink(Protocol):

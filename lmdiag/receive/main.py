@@ -20,7 +20,7 @@ from lmdiag.settings.values import address
 
 if TYPE_CHECKING:
     from lmdiag.receive.config import ReceiveConfig
-    from lmdiag.receive.receiver import Forward
+    from lmdiag.scan import Forward
 
 _MAX_BODY = 1 << 20
 _THREADS = 1 + QUEUE + 4

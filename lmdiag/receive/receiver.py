@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -13,7 +13,6 @@ from urllib.parse import parse_qs
 from lmdiag.errors import LmdiagError
 from lmdiag.forward.credentials import token
 from lmdiag.http_server import PLAIN, Reply
-from lmdiag.model import Card, Incident
 from lmdiag.receive.answer import Answered, as_json, as_text
 from lmdiag.receive.look import Look, logs_of, look
 from lmdiag.receive.payload import PayloadError, alerts_of
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from lmdiag.read.discover import Found
     from lmdiag.receive.config import ReceiveConfig
     from lmdiag.receive.payload import Alert
+    from lmdiag.scan import Forward
 
 SECONDS = 60.0
 """For a whole answer. Alertmanager waits for at least its `group_interval`, which is five minutes by default."""
@@ -34,9 +34,6 @@ MAX_ALERTS = 64
 QUEUE = 4
 """Requests that wait for the one that is answered; others are asked to come again."""
 _JSON = "application/json"
-
-Forward = Callable[[Sequence[Incident], Callable[[str], Card]], object]
-"""Takes incidents and a look-up of their cards."""
 
 
 class Receiver:
