@@ -124,11 +124,9 @@ def _show(options: argparse.Namespace, config: WatchConfig) -> int:
 
 def forwarding(options: argparse.Namespace) -> Forward:
     """Return what `--forward` of `scan` and `receive` does with incidents. Raises ConfigError."""
-    import time
-
     from lmdiag.forward.once import check_sinks, forward_once
     from lmdiag.settings.file import load
 
     config = load({}, os.environ, options.config).config
     check_sinks(config)
-    return lambda incidents, cards: forward_once(incidents, config, cards, time.time, sys.stderr)
+    return lambda incidents, cards: forward_once(incidents, config, cards, sys.stderr)

@@ -17,7 +17,7 @@ from lmdiag.settings.file import Loaded, load, search_path
 from lmdiag.settings.sink_table import BY_SINK_KEY
 from lmdiag.settings.sink_values import Labels, Url
 from lmdiag.settings.table import BY_KEY, IN_FILE, SETTINGS
-from lmdiag.settings.values import Kind, address, nearest
+from lmdiag.settings.values import Kind, address, is_loopback, nearest
 
 NOTHING = (
     "there is nothing to watch: name logs (lmdiag watch PATH...) or units (--journal vllm.service), or write"
@@ -113,7 +113,7 @@ def _warnings(loaded: Loaded, environment: Mapping[str, str]) -> Iterator[str]:
         if path != "-" and not os.path.isabs(path) and loaded.origins["paths"].kind == "file":
             yield f"paths: {path} is relative to the directory in which lmdiag is started; write it from / on"
     host = (address(config.listen) or ("localhost", 0))[0]
-    if not sink_checks.is_loopback(host):
+    if not is_loopback(host):
         yield f"listen: {config.listen} can be read from other machines, without a password; 127.0.0.1 only from this one"
     yield from sink_checks.warnings(config.sinks)
     yield from _misspelt(environment)

@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import NamedTuple
 
 from lmdiag.errors import StateError
@@ -80,3 +81,16 @@ def connect(path: str, schema: Schema, *, durable: bool, timeout: float = 5.0) -
         db.close()
         raise
     return db
+
+
+def connect_readonly(path: Path) -> sqlite3.Connection:
+    """Open a database in WAL mode to look into it, and leave no file: one of root's would keep the daemon's user out.
+
+    Where nobody has it open, SQLite would make its two helpers, unless it is told that nobody writes; but then it
+    does not look into the WAL (sqlite.org/wal.html, section 8). A process that was killed has left both, with what it
+    wrote last; of a copy the WAL alone may be there, and the other one is made. Raises OSError and sqlite3.Error.
+    """
+    wal, index = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+    written = wal.exists() and (index.exists() or wal.stat().st_size > 0)
+    mode = "mode=ro" if written else "mode=ro&immutable=1"
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=2.0)

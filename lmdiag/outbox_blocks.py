@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from lmdiag.forward.message import Message
-    from lmdiag.forward.outbox import Delivery
+    from lmdiag.forward.rows import Delivery
     from lmdiag.model import Card
 
 _TITLE_LIMIT, _DETAIL_LIMIT = 120, 300

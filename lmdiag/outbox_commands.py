@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
@@ -27,10 +26,11 @@ from lmdiag.watch.status import is_running
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from lmdiag.forward.outbox import Delivery
+    from lmdiag.forward.rows import Delivery
     from lmdiag.model import Card
 
 _SHOWN = 100
+_OVERTAKEN = "a later report of its incident was delivered"
 _SECTIONS = ((WAITING, "Waiting"), (DEAD, "Dead letters"), (DELIVERED, "Delivered"), (MERGED, "Part of a summary"))
 
 
@@ -114,7 +114,7 @@ def retry(directory: str, chosen: Chosen, out: TextIO, *, clock: Callable[[], fl
     def revive(outbox: Outbox, deliveries: Sequence[Delivery]) -> int:
         return outbox.revive(deliveries, clock())
 
-    if _change(directory, chosen, revive, "to be sent again", out) and not is_running(directory):
+    if _change(directory, chosen, revive, "to be sent again", out, rest=_OVERTAKEN) and not is_running(directory):
         print(_nobody(directory), file=out)
     return 0
 
@@ -129,9 +129,15 @@ def drop(directory: str, chosen: Chosen, out: TextIO) -> int:
 
 
 def _change(
-    directory: str, chosen: Chosen, change: Callable[[Outbox, Sequence[Delivery]], int], what: str, out: TextIO
+    directory: str,
+    chosen: Chosen,
+    change: Callable[[Outbox, Sequence[Delivery]], int],
+    what: str,
+    out: TextIO,
+    *,
+    rest: str = "",
 ) -> int:
-    """Do it to what was chosen, say how much that was, and return that.
+    """Do it to what was chosen, say how much that was, and return that; `rest`: why it was not done to all.
 
     As root too: SQLite gives the helper files that it makes to the owner of the database, who would be kept out by
     root's (robustFchown in its os_unix.c). Nothing else is made, and a damaged outbox is left to the daemon.
@@ -147,8 +153,8 @@ def _change(
     with closing(Outbox(directory, checked=False)) as outbox:
         found = [one for one in _find(outbox, chosen, directory) if one.status in (WAITING, DEAD)]
         count = change(outbox, found) if found else 0
-    sinks = ", ".join(f"{many:,} for {sink}" for sink, many in Counter(one.sink for one in found).items())
-    print(f"{what}: {counted(count, 'message')}" + (f" ({sinks})" if found else ""), file=out)
+    left = len(found) - count
+    print(f"{what}: {counted(count, 'message')}" + (f"; {left:,} left out: {rest}" if left and rest else ""), file=out)
     return count
 
 

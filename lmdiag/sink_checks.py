@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from lmdiag.forward.sink import MEMORY
 from lmdiag.settings.amounts import WrongValueError
 from lmdiag.settings.sink_table import keys_of
 from lmdiag.settings.sink_values import File, Url
+from lmdiag.settings.values import is_loopback
 
 _CERTIFICATES = ("ca-file", "cert-file")
 _SENT = ("token-file", "password-file", "routing-key-file")
@@ -26,14 +26,6 @@ def warnings(sinks: tuple[SinkConfig, ...]) -> Iterator[str]:
     for sink in sinks:
         for warning in (*_files(sink), *_transport(sink), *_program(sink), *_life(sink)):
             yield f"sinks.{sink.name}: {warning}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine is behind a host."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _files(sink: SinkConfig) -> Iterator[str]:

@@ -87,7 +87,7 @@ class Post:
         self.clock = Clock()
         self.outbox = Outbox(str(directory))
         self.config = SinkConfig(**{"name": "x", "type": "webhook", "url": "http://x", **config})  # type: ignore[arg-type]
-        self.courier = Courier(self.config, sink, self.outbox, cards, self.clock, chance=lambda: 0.5)
+        self.courier = Courier(self.config, sink, self.outbox, cards, self.clock, steady=self.clock, chance=lambda: 0.5)
 
     def put(self, *messages: Message) -> None:
         """Put messages into the outbox."""

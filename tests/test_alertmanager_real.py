@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml  # type: ignore[import-untyped]
-from messages import message, summary
+from messages import message
 from receiver import Answer, Receiver, reset
 from report_samples import CARD, MATCHED, UNMATCHED, with_message
 
@@ -237,11 +237,12 @@ def test_an_incident_that_becomes_worse_leaves_no_alert_behind(fleet: Fleet) -> 
     fleet.send(opened)
     fleet.chat.wait_for(1)
     assert fleet.severities() == ["error"]
-    fleet.send(*succession(later(opened, "repeated", severity="critical"), "error"))
+    worse = later(opened, "repeated", severity="critical")
+    fleet.send(*succession(worse, opened))
     fleet.pager.wait_for(1)
     fleet.chat.wait_for(2)
     assert fleet.severities() == ["critical"]
-    fleet.send(*succession(later(opened, "resolved", severity="info"), "critical"))
+    fleet.send(*succession(later(opened, "resolved", severity="info"), worse))
     fleet.pager.wait_for(2)
     fleet.chat.wait_for(3)
     fleet.pass_time()
@@ -258,18 +259,6 @@ def test_the_end_of_an_alert_that_was_never_known_is_told_nobody(fleet: Fleet) -
     fleet.send(report("node7", "resolved"))
     fleet.pass_time()
     assert told(fleet.chat, marks=False) == told(fleet.pager) == []
-
-
-def test_a_storm_is_one_alert_until_it_is_over(fleet: Fleet) -> None:
-    now = time.time()
-    storm = summary(12, left_out=11)._replace(at=now, since=now)
-    fleet.send(storm)
-    fleet.chat.wait_for(1)
-    (opened,) = told(fleet.chat)
-    assert "23 incidents" in opened["commonAnnotations"]["summary"]
-    fleet.send(storm._replace(incident=storm.incident._replace(state="resolved")))
-    fleet.chat.wait_for(2)
-    assert [one["status"] for one in told(fleet.chat)] == ["firing", "resolved"]
 
 
 def test_nothing_of_a_log_is_refused(fleet: Fleet) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from lmdiag.database import Schema, connect, open_database
+from lmdiag.database import Schema, connect, connect_readonly, open_database
 from lmdiag.errors import StateError
 
 SCHEMA = Schema(3, "CREATE TABLE IF NOT EXISTS things (name TEXT PRIMARY KEY, size INTEGER);", {"things": "name, size"})
@@ -75,3 +76,41 @@ def test_one_that_is_in_use_stays_where_it_is(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="unable to open"):
         opened(tmp_path / "missing" / "x.db")
+
+
+def looked_into(path: Path) -> list[object]:
+    """Return what a reader sees."""
+    with closing(connect_readonly(path)) as db:
+        return [name for (name,) in db.execute("SELECT name FROM things ORDER BY name")]
+
+
+def test_reading_what_nobody_has_open_leaves_no_file(tmp_path: Path) -> None:
+    db, _ = opened(tmp_path / "x.db")
+    with db:
+        db.execute("INSERT INTO things VALUES ('a', 1)")
+    db.close()
+    assert looked_into(tmp_path / "x.db") == ["a"]
+    (tmp_path / "x.db-wal").touch()  # of a process that was killed before it wrote
+    assert looked_into(tmp_path / "x.db") == ["a"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.db", "x.db-wal"]
+
+
+@pytest.mark.parametrize("copied", [("", "-wal", "-shm"), ("", "-wal")])
+def test_what_was_written_last_is_read_too(tmp_path: Path, copied: tuple[str, ...]) -> None:
+    """Of a process that was killed, or of a copy that was made while it ran."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    db, _ = opened(tmp_path / "x.db")
+    with closing(db), db:
+        db.execute("INSERT INTO things VALUES ('a', 1)")
+        db.commit()
+        assert looked_into(tmp_path / "x.db") == ["a"]
+        for end in copied:
+            (copy / f"x.db{end}").write_bytes((tmp_path / f"x.db{end}").read_bytes())
+    assert looked_into(copy / "x.db") == ["a"]
+
+
+def test_a_reader_writes_nothing(tmp_path: Path) -> None:
+    opened(tmp_path / "x.db")[0].close()
+    with closing(connect_readonly(tmp_path / "x.db")) as db, pytest.raises(sqlite3.OperationalError, match="readonly"):
+        db.execute("INSERT INTO things VALUES ('a', 1)")

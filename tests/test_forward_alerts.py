@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from messages import message, summary
+from messages import message
 from report_samples import CARD, REQUEST, UNMATCHED, URL, with_message
 
 from lmdiag.forward import alerts
@@ -65,13 +66,6 @@ def test_an_incident_without_a_card_is_named_so() -> None:
 def test_one_failure_differs_between_nodes_by_the_instance_alone() -> None:
     here, there = labels(message(), {}), labels(message()._replace(instance="node8", alert="alert-2"), {})
     assert {name for name in here if here[name] != there[name]} == {"instance"}
-
-
-def test_a_summary_has_no_label_of_its_worst_incident_but_the_severity() -> None:
-    storm = labels(summary(), {})
-    assert storm == {
-        "alertname": "LmdiagIncidents", "fingerprint": "storm-1", "severity": "critical", "instance": "node7"
-    }  # fmt: skip
 
 
 def test_the_configuration_cannot_replace_our_labels_or_spoil_the_alert() -> None:
@@ -131,13 +125,6 @@ def test_what_is_not_known_is_left_out() -> None:
     assert set(alerts.annotations(of(bare)._replace(card=None))) == {"summary", "description", "incident"}
 
 
-def test_a_summary_tells_its_incidents() -> None:
-    told = alerts.annotations(summary(count=12, left_out=11))
-    assert "23 incidents" in told["summary"]
-    assert "Failure 3" in told["description"]
-    assert set(told) == {"summary", "description", "incident"}
-
-
 def test_a_long_message_does_not_make_a_long_alert() -> None:
     told = alerts.annotations(of(with_message("x\x1b[31m\ud800" * 700_000)))
     assert sum(map(len, told.values())) < 6000
@@ -148,7 +135,6 @@ def test_where_it_comes_from_is_the_line_of_source_or_the_first_reference() -> N
     assert alerts.generator_url(message()) == URL
     assert alerts.generator_url(of(UNMATCHED._replace(raised_at=None))) == CARD.references[0]
     assert alerts.generator_url(of(REQUEST._replace(raised_at=None))._replace(card=None)) == ""
-    assert alerts.generator_url(summary()) == ""
 
 
 def test_a_broken_reference_is_passed_over() -> None:
@@ -173,19 +159,36 @@ def test_what_is_passed_on_as_a_url_is_one(url: str) -> None:
         assert not re.search(r"%(?![0-9A-Fa-f]{2})|[\s<>\"\\^`{|}\x00-\x1f\x7f-\uffff]", usable)
 
 
-def test_a_report_is_told_as_it_is_while_its_severity_stays() -> None:
+def test_a_report_is_told_as_it_is_while_its_labels_stay() -> None:
+    known = message(change=lambda incident: incident._replace(title="other", occurrences=1))
     for state in ("opened", "repeated", "resolved"):
-        assert succession(message(state), "") == succession(message(state), "critical") == [message(state)]
+        assert succession(message(state), None) == succession(message(state), known) == [message(state)]
 
 
-def test_an_incident_that_became_worse_ends_the_alert_that_it_was() -> None:
-    end, now = succession(message("repeated"), "error")
+def other_severity(known: Message) -> Message:
+    return known._replace(incident=known.incident._replace(severity="error"))
+
+
+def other_card(known: Message) -> Message:
+    return known._replace(incident=known.incident._replace(card=None), card=None)
+
+
+CHANGES = pytest.mark.parametrize("change", [other_severity, other_card, lambda known: known._replace(instance="old7")])
+
+
+@CHANGES
+def test_an_incident_of_which_a_label_changed_ends_the_alert_that_it_was(change: Callable[[Message], Message]) -> None:
+    known = change(message("opened"))
+    end, now = succession(message("repeated"), known)
     assert now == message("repeated")
-    assert (end.incident.state, end.incident.severity) == ("resolved", "error")
-    was = labels(message(change=lambda incident: incident._replace(severity="error")), {})
-    assert labels(end, {}) == was != labels(now, {})
+    assert end == known._replace(incident=known.incident._replace(state="resolved"))
+    assert labels(end, {}) == labels(known, {}) != labels(now, {})
 
 
-def test_an_incident_that_is_over_ends_the_alert_that_is_known_and_no_other() -> None:
-    (end,) = succession(message("resolved"), "error")
-    assert (end.incident.state, end.incident.severity) == ("resolved", "error")
+@CHANGES
+def test_an_incident_that_is_over_ends_the_alert_that_is_known_and_no_other(
+    change: Callable[[Message], Message],
+) -> None:
+    known = change(message("opened"))
+    (end,) = succession(message("resolved"), known)
+    assert (end.incident.state, labels(end, {})) == ("resolved", labels(known, {}))

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from messages import NOW
 
-from lmdiag.forward.answers import MAX_AFTER, outcome_of, retry_after
+from lmdiag.forward.answers import outcome_of, retry_after
 from lmdiag.forward.http import Answer
-from lmdiag.forward.message import DELIVERED, GONE, REJECTED, RETRY, Outcome
+from lmdiag.forward.message import DELIVERED, GONE, MAX_AFTER, REJECTED, RETRY, Outcome
 
 
 def answer(status: int | None, headers: dict[str, str] | None = None, body: bytes = b"", problem: str = "") -> Answer:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from forwarding import OK, FakeSink, Post, cards, incident, report
+from forwarding import OK, FakeSink, Post, cards, incident, put, report
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from messages import NOW
 from report_samples import CARD
 
+from lmdiag.errors import StateError
 from lmdiag.forward.courier import GIVE_UP, NEVER, Courier
 from lmdiag.forward.message import GONE, REJECTED, RETRY, Message, Outcome
-from lmdiag.forward.outbox import DEAD, DELIVERED, MERGED, STATUSES, WAITING, Alert, Outbox, encoded
+from lmdiag.forward.outbox import DEAD, DELIVERED, MERGED, STATUSES, WAITING, Outbox
+from lmdiag.forward.rows import Alert, encoded
 
 FAILED = Outcome(RETRY, "connection refused")
 
@@ -82,13 +84,22 @@ def test_the_receivers_wish_is_kept_but_no_longer_than_an_hour(tmp_path: Path) -
     assert post.run(NOW + 121) == NOW + 120.5 + 3600.5
 
 
-def test_after_24_hours_it_is_a_dead_letter_but_never_untried(tmp_path: Path) -> None:
+def test_after_24_hours_of_trying_it_is_a_dead_letter(tmp_path: Path) -> None:
     post = Post(tmp_path, FakeSink(default=FAILED))
     post.put(report("a"))
-    post.clock.now = NOW + 3 * GIVE_UP  # the node was off
-    post.run(post.clock.now)
-    assert len(post.sink.sent) == 1
+    post.run(NOW + GIVE_UP - 400)
+    assert [status for _, status, _ in statuses(post.outbox)] == [WAITING]
+    post.run(NOW + GIVE_UP + 400)
     assert statuses(post.outbox) == [("a-opened-1", DEAD, "given up after 24 hours: connection refused")]
+
+
+def test_a_node_that_was_off_for_days_tries_for_24_hours_more(tmp_path: Path) -> None:
+    Post(tmp_path, FakeSink()).put(report("a"), report("b"))
+    post = Post(tmp_path, FakeSink(*[FAILED] * 9))
+    post.clock.now = NOW + 3 * GIVE_UP
+    post.courier = Courier(post.config, post.sink, post.outbox, cards, post.clock, steady=post.clock, chance=lambda: 0.5)
+    post.run(post.clock.now + 3600)
+    assert post.keys == ["a-opened-1", "b-opened-1"]
 
 
 def test_the_schedule_outlives_the_process(tmp_path: Path) -> None:
@@ -108,6 +119,37 @@ def test_a_clock_that_was_set_back_does_not_stop_delivery(tmp_path: Path) -> Non
     post.clock.now = NOW - 30 * 86400
     post.courier.step()
     assert post.keys == ["a-opened-1"]
+
+
+def test_deliveries_of_the_future_are_no_burst(tmp_path: Path) -> None:
+    post = Post(tmp_path, FakeSink(), burst=1)
+    post.put(report("a"))
+    post.run()
+    post.clock.now = NOW - 86400
+    post.put(report("b"))
+    post.courier.step()
+    assert post.keys == ["a-opened-1", "b-opened-1"]
+
+
+def test_what_was_delivered_is_not_sent_again_while_that_cannot_be_written_down(tmp_path: Path) -> None:
+    post = Post(tmp_path, FakeSink())
+    post.put(report("a"))
+    post.outbox = Outbox(str(tmp_path))
+    post.courier.outbox = Outbox(str(tmp_path), timeout=0)
+    with post.outbox.transaction():
+        for _ in range(3):
+            with pytest.raises(StateError):
+                post.courier.step()
+    assert post.courier.step() == NEVER
+    assert len(post.sink.sent) == 1
+    assert statuses(post.outbox) == [("a-opened-1", DELIVERED, "")]
+
+
+def test_at_once_is_not_taken_by_its_word_for_ever(tmp_path: Path) -> None:
+    post = Post(tmp_path, FakeSink(default=FAILED._replace(after=0.0)))
+    post.put(report("a"))
+    post.run(NOW + 600)
+    assert len(post.sink.sent) < 30
 
 
 def test_a_refused_message_is_a_dead_letter_and_the_next_one_goes(tmp_path: Path) -> None:
@@ -162,10 +204,23 @@ def test_a_receiver_that_is_gone_disables_its_sink_until_its_url_changes(tmp_pat
     again.put(report("c"))
     again.run()
     assert again.sink.sent == []
+    assert again.courier.results == {"gone": 1}
     elsewhere = Post(tmp_path, FakeSink(), url="http://y")
     elsewhere.put(report("d"))
     elsewhere.run()
     assert elsewhere.keys == ["d-opened-1"]
+
+
+def test_a_secret_url_that_changes_in_its_file_enables_its_sink(tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_text("https://chat.example/old")
+    post = Post(tmp_path, FakeSink(Outcome(GONE, "HTTP 410 Gone")), url="", url_file=str(file))
+    post.put(report("a"))
+    post.run()
+    file.write_text("https://chat.example/new")
+    post.put(report("b"))
+    post.run()
+    assert post.keys == ["b-opened-1"]
 
 
 def test_retrying_a_dead_letter_enables_its_sink(tmp_path: Path) -> None:
@@ -235,26 +290,51 @@ def test_a_summary_has_one_key_over_all_attempts(tmp_path: Path) -> None:
     assert len(post.sink.delivered[0].members) == 5
 
 
-def test_a_storms_alert_is_over_when_its_last_incident_is(tmp_path: Path) -> None:
-    post = Post(tmp_path, FakeSink(), type="pagerduty", burst=1)
-    opened = [report(str(number)) for number in range(4)]
-    for one in opened:
-        alert(post.outbox, one, sent=False)
-    post.put(*opened)
-    post.run()
-    (storm,) = post.sink.delivered
+def opened_and_held(outbox: Outbox, *names: str) -> None:
+    """Put there what a forwarder does when incidents open."""
+    for name in names:
+        alert(outbox, report(name), sent=False)
+        put(outbox, report(name))
+
+
+def ended(outbox: Outbox, *names: str) -> None:
+    """Put there what a forwarder does when incidents end."""
+    with outbox.transaction():
+        for name in names:
+            outbox.set_alert(outbox.alerts("x")[name]._replace(resolved=True))
+            outbox.add("x", report(name, "resolved"), NOW)
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("down", [False, True], ids=["", "while the receiver is down"])
+def test_a_storms_alert_is_over_when_its_last_incident_is(tmp_path: Path, together: bool, down: bool) -> None:
+    names = [str(number) for number in range(700)]
+    post = Post(tmp_path, FakeSink(default=FAILED if down else OK), type="pagerduty", burst=1)
+    opened_and_held(post.outbox, *names)
+    post.run(NOW + 30)
     post.clock.now += 3600
-    for number in range(4):
-        end = report(str(number), "resolved")
-        with post.outbox.transaction():
-            kept = post.outbox.alerts("x")[str(number)]
-            post.outbox.set_alert(kept._replace(resolved=True))
-        post.put(end)
+    for some in [names] if together else [names[:400], names[400:]]:
+        ended(post.outbox, *some)
         post.run(post.clock.now)
+    post.sink.default = OK
+    post.run(post.clock.now + 7200)
     assert post.outbox.alerts("x") == {}
-    *_, last = post.sink.delivered
+    assert post.outbox.waiting("x", 1) == []
+    storm, *_, last = post.sink.delivered
     assert len(post.sink.delivered) == 2
-    assert (last.alert, last.incident.state, last.incident.id) == (storm.alert, "resolved", "3")
+    assert (last.alert, last.incident.state, storm.incident.state) == (storm.alert, "resolved", "opened")
+
+
+def test_reminders_of_a_storms_incidents_make_no_other_storm(tmp_path: Path) -> None:
+    post = Post(tmp_path, FakeSink(), type="pagerduty", burst=1)
+    opened_and_held(post.outbox, *"abcd")
+    post.run()
+    post.clock.now += 3600
+    post.put(*(report(name, "repeated", 2) for name in "abcd"))
+    post.run(post.clock.now + 600)
+    storm, *again = post.sink.delivered
+    assert [bool(one.members) for one in again] == [False] * 4
+    assert {one.alert for one in again} == {storm.alert}
 
 
 def test_the_end_of_an_alert_that_a_service_holds_is_never_part_of_a_summary(tmp_path: Path) -> None:
@@ -283,6 +363,23 @@ def test_active_alerts_are_sent_again_until_they_are_over(tmp_path: Path) -> Non
     assert len(post.sink.sent) == 4
 
 
+def test_a_refused_alert_stops_no_others(tmp_path: Path) -> None:
+    sink = Picky("bad-opened-1", batch=64)
+    post = Post(tmp_path, sink, type="alertmanager", resend=60.0)
+    for name in ("a", "bad", "b"):
+        alert(post.outbox, report(name))
+    post.run()
+    assert post.keys == ["a-opened-1", "b-opened-1"]
+
+
+def test_only_who_ends_alerts_keeps_them_alive(tmp_path: Path) -> None:
+    post = Post(tmp_path, FakeSink(), type="alertmanager")
+    alert(post.outbox, report("a"))
+    scan = Courier(post.config, post.sink, post.outbox, cards, post.clock, resends=False)
+    assert scan.step() == NEVER
+    assert post.sink.sent == []
+
+
 def test_other_services_are_told_once(tmp_path: Path) -> None:
     post = Post(tmp_path, FakeSink(), type="slack")
     alert(post.outbox, report("a"))
@@ -302,4 +399,4 @@ def test_waiting_messages_stay_there(tmp_path: Path) -> None:
     post.put(report("a"))
     post.run(NOW + 3600)
     assert [(one.status, one.attempts > 10) for one in post.outbox.select("x", STATUSES)] == [(WAITING, True)]
-    assert post.courier.count()[:2] == (1, 0)
+    assert post.outbox.count("x")[:2] == (1, 0)

@@ -24,6 +24,7 @@ from lmdiag import __version__
 from lmdiag.config import SinkConfig
 from lmdiag.forward.http import MAX_BODY, Request, post, shown
 from lmdiag.forward.http import Answer as Got
+from lmdiag.forward.http_route import proxy_of
 
 SHORT = 0.5
 """Seconds, for receivers that would never end."""
@@ -38,9 +39,10 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_thread_is_left_behind() -> Iterator[None]:
-    """Also one whose time was up ends, since its connection is cut."""
+    """Also one whose time was up ends, since its connection is cut. Those of other tests are no concern of these."""
+    before = set(threading.enumerate())
     yield
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - before:
         if thread.name == "x-post":
             thread.join(20)
             assert not thread.is_alive()
@@ -406,6 +408,34 @@ def test_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("no_proxy", "example.org,127.0.0.1")
         assert send(receiver.url).status == 200
     assert (len(proxy.taken), len(receiver.taken)) == (0, 1)
+
+
+@pytest.mark.parametrize("exception", ["::1", "[::1]", "[::1]:9", "example.org, ::1"])
+def test_no_proxy_of_an_ipv6_address(monkeypatch: pytest.MonkeyPatch, exception: str) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.example.org")
+    monkeypatch.setenv("no_proxy", exception)
+    assert proxy_of("http://[::1]:9/") is None
+    assert proxy_of("http://[::2]:9/") == "http://proxy.example.org"
+
+
+def test_without_tls_no_authorities_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssl, "create_default_context", lambda: pytest.fail("made for nothing"))
+    with Receiver() as receiver:
+        assert send(receiver.url).status == 200
+        monkeypatch.setenv("http_proxy", receiver.url)
+        assert send("http://hooks.example.org/hook").status == 200
+
+
+def test_a_proxy_is_trusted_by_the_systems_authorities(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on the way to a receiver without TLS: `ca-file` is the receiver's."""
+    with Receiver(tls=pki.server()) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        without = send("http://hooks.example.org/hook", ca_file=pki.cert)
+        monkeypatch.setenv("SSL_CERT_FILE", pki.cert)
+        got = send("http://hooks.example.org/hook")
+    assert "certificate" in without.problem
+    assert got.status == 200
+    assert [taken.path for taken in proxy.taken] == ["http://hooks.example.org/hook"]
 
 
 def test_a_tunnel_through_a_proxy(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:

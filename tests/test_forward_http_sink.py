@@ -133,6 +133,16 @@ def test_what_the_receiver_repeats_is_masked(tmp_path: Path, status: int) -> Non
     assert "[secret]" in outcome.answer
 
 
+def test_a_part_of_a_secret_url_is_masked_by_itself(tmp_path: Path) -> None:
+    said = b"no hook SECRETTOKEN of T%2F0000007, T/0000007, key KEYKEYKEY, v2, short"
+    with Receiver([], Answer(400, body=said)) as receiver:
+        url = f"{receiver.url}/v2/short/T%2F0000007/SECRETTOKEN?v=v2&key=KEYKEYKEY"
+        outcome = probe(url_file=secret(tmp_path, url)).send([message()], NOW)
+    masked = "no hook [secret] of [secret], [secret], key [secret], v2, short"
+    assert outcome.detail == f"HTTP 400 Bad Request: {masked}"
+    assert outcome.answer == f"HTTP 400 Bad Request\n{masked}"
+
+
 def test_a_secret_is_not_cut_into_before_it_is_masked(tmp_path: Path) -> None:
     with Receiver([], Answer(400, body=b"x" * 190 + TOKEN.encode()), own=[TOKEN]) as receiver:
         outcome = probe(url=receiver.url, token_file=secret(tmp_path, TOKEN)).send([message()], NOW)

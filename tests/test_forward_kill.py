@@ -103,7 +103,7 @@ def run(directory: Path, library: Library, killer: Killer, monkeypatch: pytest.M
         written = 0
         while written < len(SCRIPT):
             try:
-                courier = Courier(sink, receiver, Outbox(node.daemon.config.state), library.card, lambda: node.now)
+                courier = Courier(sink, receiver, Outbox(node.daemon.config.state), library.card, lambda: node.now, steady=lambda: node.now)
                 while written < len(SCRIPT):
                     node.write(SCRIPT[written])
                     written += 1

@@ -10,8 +10,8 @@ import pytest
 from planted import CREDENTIALS, LOG_SECRETS, assert_clean
 from receiver import Answer, Receiver
 
-from lmdiag.forward.forwarder import Turn
 from lmdiag.forward.outbox import DEAD, STATUSES, WAITING, Outbox
+from lmdiag.forward.rounds import Turn
 
 LOG = (Path(__file__).parent / "logs" / "mla-serde-start-failed.log").read_text()
 
@@ -83,10 +83,11 @@ def test_beside_a_daemon_it_only_puts_it_there(tmp_path: Path, receiver: Receive
         node.state.mkdir()
         turn = Turn(str(node.state))
         assert turn.mine()
-        assert node.scan() == (1, f"lmdiag: 1 message handed to the lmdiag that delivers from {node.state}\n")
+        said = f"lmdiag: 1 message handed to the lmdiag that delivers from {node.state}, which has not sent all of it yet\n"
+        assert node.scan() == (1, said)
         assert node.outbox(*STATUSES) == ["lmcache-mla-naive-serde"]
         assert receiver.taken == []
-        turn.release()
+        turn.leave()
 
 
 def test_without_a_sink_it_says_how_to_name_one(tmp_path: Path) -> None:

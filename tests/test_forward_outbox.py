@@ -14,7 +14,8 @@ from messages import NOW, message, summary
 
 from lmdiag.errors import StateError
 from lmdiag.forward.message import Message
-from lmdiag.forward.outbox import DEAD, DELIVERED, FILE, KEPT, STATUSES, WAITING, Alert, Outbox, decoded, encoded
+from lmdiag.forward.outbox import DEAD, DELIVERED, FILE, KEPT, STATUSES, WAITING, Outbox
+from lmdiag.forward.rows import Alert, decoded, encoded
 
 DAY = 86400.0
 

@@ -7,8 +7,8 @@ from forwarding import incident
 from messages import NOW
 
 from lmdiag.config import SinkConfig
-from lmdiag.forward.outbox import Alert
 from lmdiag.forward.routes import wants
+from lmdiag.forward.rows import Alert
 from lmdiag.model import Loop
 
 TAGS = ("lmcache", "mla")
@@ -67,6 +67,14 @@ def test_what_stays_as_it_is_waits_for_the_cooldown() -> None:
     again = incident(state="repeated")
     assert not wants(sink(cooldown=300.0), again, TAGS, known(), NOW + 299)
     assert wants(sink(cooldown=300.0), again, TAGS, known(), NOW + 300)
+
+
+def test_a_clock_that_was_set_back_makes_no_cooldown_longer() -> None:
+    assert wants(sink(cooldown=300.0), incident(state="repeated"), TAGS, known(), NOW - 86400)
+
+
+def test_an_end_is_told_once() -> None:
+    assert not wants(sink(), incident(state="resolved"), TAGS, known(resolved=True), NOW)
 
 
 def test_no_cooldown_holds_back_what_has_become_worse() -> None:

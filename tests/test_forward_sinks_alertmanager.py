@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
-from messages import NOW, message, summary
+from messages import NOW, message
 from planted import CREDENTIALS
 from receiver import Answer, Receiver
 from report_samples import with_message
@@ -70,14 +70,6 @@ def test_the_last_word_is_another_one_for_each_node() -> None:
     assert [alert["endsAt"] > "2025-12-03T00:30" for alert in alerts] == [True, False]
 
 
-def test_a_summary_fires_until_the_storm_is_over() -> None:
-    storm = summary()
-    over = storm._replace(incident=storm.incident._replace(state="resolved"))
-    assert body(storm)[0]["endsAt"] == "2025-12-03T01:00:00.000Z"
-    assert body(over)[0]["endsAt"] == "2025-12-03T00:00:00.000Z"
-    assert body(over)[0]["labels"] == body(storm)[0]["labels"]
-
-
 @pytest.mark.parametrize(
     ("url", "posted"),
     [
@@ -106,7 +98,7 @@ def test_it_is_posted_as_json_and_taken(tmp_path: Path) -> None:
         sink = open_sink(CONFIG._replace(url=receiver.url + "/am/", token_file=str(token)))
         assert isinstance(sink, Alertmanager)
         assert sink.batch == 64
-        outcome = sink.send([message(), summary()], NOW)
+        outcome = sink.send([message(), message()._replace(instance="node8")], NOW)
     assert outcome.result == DELIVERED
     (taken,) = receiver.taken
     assert (taken.method, taken.path) == ("POST", "/am/api/v2/alerts")
@@ -136,7 +128,7 @@ def test_nothing_that_a_log_says_is_refused(
     incident = with_message(text)._replace(state=state, fingerprint=text[:20] or "f")
     site = incident.raised_at._replace(url=f"https://{text}") if incident.raised_at else None
     report = message(change=lambda _: incident._replace(raised_at=site))._replace(instance=text or "node", since=since)
-    check(body(report, message(), summary(), now=now, config=CONFIG._replace(labels=tuple(extra))))
+    check(body(report, message(), now=now, config=CONFIG._replace(labels=tuple(extra))))
 
 
 def test_a_message_of_two_megabytes_makes_a_small_alert() -> None:

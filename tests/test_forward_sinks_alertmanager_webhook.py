@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
-from messages import NOW, message, summary
+from messages import NOW, message
 from planted import CREDENTIALS
 from receiver import Receiver
 from referencing import Registry, Resource
@@ -40,7 +40,6 @@ def payload(one: Message) -> Any:
         *(message(state) for state in ("opened", "repeated", "resolved")),
         *(message(change=lambda _, one=one: one) for one in (HIDDEN, REQUEST, UNMATCHED)),  # type: ignore[misc]
         message(change=lambda _: with_message("\x00\x1b[31m\ud800\u202e" + "x" * 9000)),
-        summary(),
     ],
     ids=lambda one: one.key,
 )
@@ -105,13 +104,6 @@ def test_a_receiver_knows_the_incident_again_although_it_got_worse(later: str) -
     assert first["groupKey"] == second["groupKey"]
     assert first["groupLabels"] == second["groupLabels"]
     assert first["alerts"][0]["fingerprint"] == second["alerts"][0]["fingerprint"]
-
-
-def test_the_end_of_a_storm_is_told_under_the_key_of_its_summary() -> None:
-    """Its last incident is resolved as the alert that the receiver knows the storm by."""
-    storm, last = payload(summary()), payload(message("resolved")._replace(alert="storm-1"))
-    assert storm["groupKey"] == last["groupKey"]
-    assert storm["alerts"][0]["fingerprint"] == last["alerts"][0]["fingerprint"]
 
 
 def test_two_incidents_are_two_groups() -> None:

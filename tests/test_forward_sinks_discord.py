@@ -94,6 +94,7 @@ def test_prose_is_escaped() -> None:
         (Answer(429, body=b'{"retry_after": "soon"}'), RETRY, None),
         (Answer(429, body=b"[]"), RETRY, None),
         (Answer(429, body=b'{"retry_after": {"a": [NaN'), RETRY, None),
+        (Answer(429, body=b"[" * 10_000), RETRY, None),
         (Answer(404, body=b'{"message": "Unknown Webhook", "code": 10015}'), GONE, None),
         (Answer(400, body=b'{"embeds": ["0"]}'), REJECTED, None),
         (Answer(502), RETRY, None),

@@ -7,8 +7,7 @@ import io
 import json
 import os
 import sqlite3
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from messages import NOW, message, summary
 from planted import CREDENTIALS, assert_clean
 from receiver import Answer, Receiver
 
-from lmdiag.config import SinkConfig
+from lmdiag.config import SinkConfig, WatchConfig
 from lmdiag.errors import StateError, UsageError
 from lmdiag.forward.forwarder import Forwarder, Told
 from lmdiag.forward.message import Message
@@ -240,6 +239,17 @@ def test_what_a_killed_daemon_wrote_last_is_seen(state: Path, tmp_path_factory: 
     assert sorted(files(killed)) == ["outbox.db", "outbox.db-shm", "outbox.db-wal"]
 
 
+def test_a_copy_without_the_index_of_what_was_written_last_is_read_whole(
+    state: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    copy = tmp_path_factory.mktemp("copy")
+    with closing(Outbox(str(state))) as outbox:
+        put(outbox, titled("new", "Just now"), sink="slack")
+        for end in ("", "-wal"):
+            (copy / f"outbox.db{end}").write_bytes((state / f"outbox.db{end}").read_bytes())
+    assert "Just now" in listed(copy)
+
+
 @pytest.mark.parametrize("content", [b"no database at all" * 99, None])
 def test_what_is_not_an_outbox_is_refused(content: bytes | None, tmp_path: Path) -> None:
     if content is None:
@@ -337,7 +347,7 @@ def test_a_name_that_is_not_found_is_an_error(ask: Callable[[Path, str], str], s
 
 def test_a_dead_letter_waits_again(state: Path) -> None:
     said = retried(state, dead=True)
-    assert said.splitlines()[0] == "to be sent again: 1 message (1 for slack)"
+    assert said.splitlines()[0] == "to be sent again: 1 message"
     assert said.splitlines()[1].startswith(f"no `lmdiag watch` runs with {state}")
     assert numbers(state, WAITING) == [1, 2, 5, 6]
     with closing(Outbox(str(state))) as outbox:
@@ -345,29 +355,39 @@ def test_a_dead_letter_waits_again(state: Path) -> None:
 
 
 def test_a_daemon_that_runs_takes_it_up_by_itself(running: Path) -> None:
-    assert retried(running, "2") == "to be sent again: 1 message (1 for slack)\n"
+    assert retried(running, "2") == "to be sent again: 1 message\n"
 
 
 def test_what_waits_for_its_next_attempt_is_tried_at_once(running: Path) -> None:
-    assert retried(running, sink="slack") == "to be sent again: 3 messages (3 for slack)\n"
+    assert retried(running, sink="slack") == "to be sent again: 3 messages\n"
     with closing(Outbox(str(running))) as outbox:
         assert {one.next_at for one in outbox.waiting("slack", 9)} == {clock()}
 
 
+def test_what_later_news_has_overtaken_is_left_out_and_said_so(running: Path) -> None:
+    with closing(Outbox(str(running))) as outbox:
+        put(outbox, titled("b", "Bad dtype", "resolved"), sink="slack")
+        outbox.finish([one for one in outbox.find("b") if one.status == WAITING], DELIVERED, NOW)
+    left = "1 left out: a later report of its incident was delivered"
+    assert retried(running, "a", "2") == f"to be sent again: 2 messages; {left}\n"
+    assert retried(running, dead=True) == f"to be sent again: 0 messages; {left}\n"
+    assert numbers(running, DEAD) == [2]
+
+
 def test_names_can_be_mixed_and_count_once(running: Path) -> None:
-    assert retried(running, "a", "1", "b-opened-1") == "to be sent again: 3 messages (2 for slack, 1 for pager)\n"
+    assert retried(running, "a", "1", "b-opened-1") == "to be sent again: 3 messages\n"
 
 
 def test_dropping(state: Path) -> None:
-    assert dropped(state, "b") == "dropped: 1 message (1 for slack)\n"
-    assert dropped(state, sink="pager") == "dropped: 1 message (1 for pager)\n"
+    assert dropped(state, "b") == "dropped: 1 message\n"
+    assert dropped(state, sink="pager") == "dropped: 1 message\n"
     assert numbers(state, *STATUSES) == [1, 3, 4, 6]
     with pytest.raises(UsageError):
         dropped(state, "b")
 
 
 def test_dropping_the_dead_leaves_what_waits(state: Path) -> None:
-    assert dropped(state, dead=True) == "dropped: 1 message (1 for slack)\n"
+    assert dropped(state, dead=True) == "dropped: 1 message\n"
     assert dropped(state, dead=True) == "dropped: 0 messages\n"
     assert numbers(state, *STATUSES) == [1, 3, 4, 5, 6]
 
@@ -416,10 +436,6 @@ def test_root_leaves_no_file_of_its_own(state: Path) -> None:
 # -- with a forwarder ------------------------------------------------------------------------------------------------
 
 
-def forwarder(state: Path, sinks: Sequence[SinkConfig]) -> Forwarder:
-    return Forwarder(str(state), sinks, "node7", cards, time.time, age=86400, size=1 << 20)
-
-
 def test_a_retried_dead_letter_is_delivered_and_no_secret_is_shown(tmp_path: Path) -> None:
     token, hook = CREDENTIALS[0], CREDENTIALS[4]
     state = tmp_path / "state"
@@ -428,9 +444,9 @@ def test_a_retried_dead_letter_is_delivered_and_no_secret_is_shown(tmp_path: Pat
     with Receiver([answer], own=(token, hook)) as receiver:
         (tmp_path / "url").write_text(f"{receiver.url}/{hook}")
         sink = SinkConfig(name="x", type="webhook", url_file=str(tmp_path / "url"), token_file=str(tmp_path / "token"))
-        works = forwarder(state, [sink])
+        works = Forwarder(WatchConfig(state=str(state), sinks=(sink,), instance="node7"), cards)
         try:
-            works.put([Told(message().incident, NOW, 1)])
+            works.put([Told(message().incident, 1)])
             works.start()
             works.drain(30)
             assert numbers(state, DEAD) == [1]

@@ -10,6 +10,9 @@ from messages import message, summary
 from payload_examples import WRITERS, example, path
 from referencing import Registry, Resource
 
+from lmdiag.forward.message import Message
+from lmdiag.settings.sink_table import keys_of
+
 DIRECTORY = path("").parent
 SCHEMAS = {file.name: json.loads(file.read_text()) for file in DIRECTORY.glob("*.schema.json")}
 INCIDENT = json.loads((DIRECTORY.parent / "incident.schema.json").read_text())
@@ -26,8 +29,10 @@ def test_the_example_is_what_is_sent(name: str) -> None:
 
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("one", [None, message("resolved"), summary(12, 3)], ids=["the example", "resolved", "a summary"])
-def test_each_payload_is_what_its_schema_says(name: str, one: object) -> None:
-    payload = example(name) if one is None else json.loads(json.dumps(WRITERS[name](one)))  # type: ignore[arg-type]
+def test_each_payload_is_what_its_schema_says(name: str, one: Message | None) -> None:
+    if one and one.members and "burst" not in keys_of(name):
+        return  # no summary is made for it
+    payload = example(name) if one is None else json.loads(json.dumps(WRITERS[name](one)))
     schema = SCHEMAS[f"{name.removesuffix('-cloudevents')}.schema.json"]
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema, registry=REGISTRY).validate(payload)

@@ -88,7 +88,6 @@ def test_the_metrics_of_the_tests_are_those_of_the_rules() -> None:
         ("alertname=LmdiagIncident severity=critical card=none", "pager,chat"),
         ("alertname=LmdiagIncident severity=error card=mla", "chat"),
         ("alertname=LmdiagIncident severity=error card=none", "chat"),
-        ("alertname=LmdiagIncidents severity=critical", "pager,chat"),
         ("alertname=LmdiagDown severity=error", "chat"),
         ("alertname=NodeDown severity=critical", "chat"),
     ],

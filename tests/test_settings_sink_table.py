@@ -3,12 +3,13 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 
 from lmdiag.config import SinkConfig
-from lmdiag.forward import sink
+from lmdiag.forward import sinks
 from lmdiag.settings.file import load
 from lmdiag.settings.places import Places
 from lmdiag.settings.sink_table import BY_SINK_KEY, NEEDS, SINK_SETTINGS, TYPES, SinkSetting, keys_of
@@ -22,7 +23,7 @@ SINKS: dict[str, dict[str, Any]] = tomllib.loads(EXAMPLE)["sinks"]
 
 
 def test_the_types_are_those_that_there_are() -> None:
-    assert sorted(TYPES) == sorted(sink.TYPES)
+    assert sorted(TYPES) == sorted(one.name.replace("_", "-") for one in iter_modules(sinks.__path__))
     assert set(NEEDS) == set(TYPES)
 
 

@@ -10,7 +10,7 @@ from urllib3.util import parse_url
 
 from lmdiag.forward.alerts import labels
 from lmdiag.settings.amounts import WrongValueError
-from lmdiag.settings.sink_values import Command, File, Glob, Labels, Url, masked
+from lmdiag.settings.sink_values import Command, File, Glob, Labels, Url, shortened_url
 
 HOSTS = st.sampled_from(["h", "H.example.org", "a_b", "10.0.0.1", "[::1]", "[fe80::1%25eth0]", "1.", "xn--bcher-kva.example"])
 PIECES = st.text("ab:/@#?[]%.-_ \\{é\n1", max_size=8)
@@ -73,7 +73,7 @@ def test_what_is_a_url_here_is_one_for_urllib3(scheme: str, host: str, rest: str
     parts = parse_url(url)
     assert parts.host
     assert parts.auth is parts.fragment is None
-    assert masked(url).lower().startswith(f"{parts.scheme}://")
+    assert shortened_url(url).lower().startswith(f"{parts.scheme}://")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmdiag.settings.amounts import Duration, WrongValueError
-from lmdiag.settings.values import Choice, Listen, ListOf, Name, Switch, Text, address, nearest, words
+from lmdiag.settings.values import Choice, Listen, ListOf, Name, Switch, Text, address, is_loopback, nearest, words
 
 PATHS = ListOf(Text("a path"), ":")
 TIMES = ListOf(Duration(1.0, 1e6), ",", rising=True)
@@ -33,6 +33,11 @@ def test_what_is_no_address_is_refused(raw: object) -> None:
 
 def test_no_address_is_off() -> None:
     assert (Listen().parse(""), address("")) == ("", None)
+
+
+@pytest.mark.parametrize(("host", "loopback"), [("localhost", True), ("::1", True), ("127.9.9.9", True), ("10.0.0.1", False), ("h", False), ("", False)])
+def test_loopback(host: str, loopback: bool) -> None:
+    assert is_loopback(host) == loopback
 
 
 def test_words_and_what_they_stand_for() -> None:

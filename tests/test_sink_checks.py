@@ -8,7 +8,7 @@ import pytest
 from planted import CREDENTIALS, assert_clean
 
 from lmdiag.config import SinkConfig
-from lmdiag.sink_checks import is_loopback, warnings
+from lmdiag.sink_checks import warnings
 
 
 @pytest.fixture(autouse=True)
@@ -131,8 +131,3 @@ def test_programs_and_paths(directory: Path) -> None:
     (told,) = warned(type="file", url="", path="lines.jsonl")
     assert "path: lines.jsonl is relative" in told
     assert warned(type="file", url="", path="/lines.jsonl") == []
-
-
-@pytest.mark.parametrize(("host", "loopback"), [("localhost", True), ("::1", True), ("127.9.9.9", True), ("10.0.0.1", False), ("h", False)])
-def test_loopback(host: str, loopback: bool) -> None:
-    assert is_loopback(host) == loopback

@@ -366,3 +366,37 @@ def test_alerts_of_a_state_that_was_lost_are_ended(tmp_path: Path, library: Libr
     node.start()
     node.step()
     assert outbox(node) == [("opened", "lmcache-mla-naive-serde"), ("resolved", "lmcache-mla-naive-serde")]
+
+
+def test_a_server_that_is_still_down_is_not_called_well_because_the_state_was_lost(tmp_path: Path, library: Library) -> None:
+    node = Node(tmp_path, library, sinks=(WEBHOOK,))
+    node.step()
+    node.write(SERDE)
+    node.step()
+    node.kill()
+    (tmp_path / "state" / "state.db").write_bytes(b"damaged" * 1000)
+    node.start()
+    node.step()
+    node.step(5.0)
+    assert outbox(node) == [("opened", "lmcache-mla-naive-serde")]
+    node.write(HEALTHY)
+    node.step(5.0)
+    assert outbox(node) == [("opened", "lmcache-mla-naive-serde"), ("resolved", "lmcache-mla-naive-serde")]
+
+
+def test_what_is_open_is_told_to_a_new_outbox_and_to_a_new_sink(tmp_path: Path, library: Library) -> None:
+    node = Node(tmp_path, library, sinks=(WEBHOOK,))
+    node.step()
+    node.write(SERDE)
+    node.step()
+    for file in (tmp_path / "state").glob("outbox.db*"):
+        file.unlink()
+    node.step(5.0)
+    assert outbox(node) == [("opened", "lmcache-mla-naive-serde")]
+    assert node.forwarder is not None
+    config = node.daemon.config._replace(sinks=(WEBHOOK._replace(name="x"), WEBHOOK._replace(name="y")))
+    node.forwarder.reload(config, library.card)
+    node.daemon.reload(config, library)
+    node.step(5.0)
+    node.forwarder.close(0.0)
+    assert len(Outbox(config.state).select("y", [WAITING])) == 1

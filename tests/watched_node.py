@@ -51,9 +51,7 @@ class Node:
 
     def _forwarder(self, config: WatchConfig) -> Forwarder | None:
         if config.sinks:
-            self.forwarder = Forwarder(
-                config.state, config.sinks, "node7", self._library.card, lambda: self.now, age=config.outbox_age, size=config.outbox_size, timeout=0.0
-            )
+            self.forwarder = Forwarder(config, self._library.card, lambda: self.now, timeout=0.0)
         return self.forwarder
 
     def kill(self) -> None:

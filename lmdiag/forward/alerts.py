@@ -2,7 +2,8 @@
 
 Alertmanager takes two alerts for one if, and only if, all of their labels are equal. So a label holds nothing that may
 change while an incident lasts; what the log says of the moment (model, scope, process, line) is in the annotations, which
-the newest report replaces. The one exception is the severity, by which alerts are routed: see `succession`.
+the newest report replaces. There are exceptions: the severity, by which alerts are routed, may rise, and so may another
+label change in time (the card, after cards were loaded anew; the name of the node): see `succession`.
 """
 
 import re  # and not annotations from __future__: that name is wanted here
@@ -10,14 +11,12 @@ from collections.abc import Mapping
 
 from lmdiag.diagnose.verdict import digest
 from lmdiag.forward import texts
-from lmdiag.forward.message import Message
+from lmdiag.forward.message import NO_CARD, Message
 from lmdiag.model import Advice
 from lmdiag.report.control import clip, one_line, shorten, visible
 
-NO_CARD = "none"
-"""The card of an incident without one: Alertmanager takes an empty label for a missing one."""
 OWN = frozenset({"alertname", "card", "severity", "instance", "source", "fingerprint"})
-"""The names of our labels; `alertname` is LmdiagIncident, of a summary LmdiagIncidents."""
+"""The names of our labels; `alertname` is LmdiagIncident."""
 DESCRIPTION = 4000
 """Characters. Alertmanager has no limit of its own, but each receiver behind it has one."""
 _ADVICE = 1000
@@ -37,11 +36,8 @@ def labels(message: Message, extra: Mapping[str, str]) -> dict[str, str]:
     """
     incident = message.incident
     named = {name: value for name, value in extra.items() if _may_add(name)}
-    if message.members:  # its worst incident may be another one in the next report
-        named |= {"alertname": "LmdiagIncidents", "fingerprint": message.alert}
-    else:
-        named |= {"alertname": "LmdiagIncident", "fingerprint": incident.fingerprint}
-        named |= {"card": incident.card or NO_CARD, "source": incident.source}
+    named |= {"alertname": "LmdiagIncident", "fingerprint": incident.fingerprint}
+    named |= {"card": incident.card or NO_CARD, "source": incident.source}
     named |= {"severity": incident.severity, "instance": message.instance}
     return {name: label for name, value in named.items() if (label := _label(value))}
 
@@ -49,33 +45,31 @@ def labels(message: Message, extra: Mapping[str, str]) -> dict[str, str]:
 def annotations(message: Message) -> dict[str, str]:
     """Return what a person reads of a report; texts without a value are left out.
 
-    `summary` and `description` of all; of a single incident also its id as `incident`, the first `advice`, the `model`,
-    where it was `raised_at` (a URL) and a `runbook_url`.
+    A `summary`, the `description`, the id as `incident`, the first `advice`, the `model`, where it was `raised_at` (a
+    URL) and a `runbook_url`.
     """
     incident, site = message.incident, message.incident.raised_at
-    told = {"summary": texts.headline(message), "description": texts.plain(message, DESCRIPTION)}
-    if message.members:
-        told["incident"] = message.alert
-    else:
-        told |= {
-            "incident": incident.id,
-            "advice": shorten(_advice(incident.advice[0]), _ADVICE) if incident.advice else "",
-            "model": clip(incident.facts.model or "", _VALUE),
-            "raised_at": usable_url(site.url if site else None),
-            "runbook_url": runbook_url(message),
-        }
+    told = {
+        "summary": texts.headline(message),
+        "description": texts.plain(message, DESCRIPTION),
+        "incident": incident.id,
+        "advice": shorten(_advice(incident.advice[0]), _ADVICE) if incident.advice else "",
+        "model": clip(incident.facts.model or "", _VALUE),
+        "raised_at": usable_url(site.url if site else None),
+        "runbook_url": runbook_url(message),
+    }
     return {name: text for name, value in told.items() if (text := visible(value).strip())}
 
 
 def runbook_url(message: Message) -> str:
     """Return the first of the card's references that is a URL, or ""."""
-    references = message.card.references if message.card and not message.members else ()
+    references = message.card.references if message.card else ()
     return next((url for reference in references if (url := usable_url(reference))), "")
 
 
 def generator_url(message: Message) -> str:
     """Return where the alert comes from: the line of source that raised it, else the `runbook_url`; "" for neither."""
-    site = None if message.members else message.incident.raised_at
+    site = message.incident.raised_at
     return usable_url(site.url if site else None) or runbook_url(message)
 
 
@@ -84,18 +78,17 @@ def usable_url(url: str | None) -> str:
     return url if url and len(url) <= _MAX_URL and _URL.fullmatch(url) else ""
 
 
-def succession(message: Message, known_as: str) -> list[Message]:
-    """Return what tells a receiver of alerts a report, after one that it knows under the severity `known_as` ("": none).
+def succession(message: Message, known: Message | None) -> list[Message]:
+    """Return what tells a receiver of alerts a report, after the `known` one of the same incident (None: there is none).
 
-    The labels hold the severity. An incident that becomes worse (or less bad) is another alert, and the one before would
-    fire until its time is over: it is ended, once. To end all that could be there, each time, is no way out. Alertmanager
-    takes the end of an alert that it never knew for news where others of its group fire, and notifies.
+    An incident of which a label changes is another alert, and the one before would fire until its time is over: it is
+    ended, once, as it was told. To end all that could be there, each time, is no way out. Alertmanager takes the end of
+    an alert that it never knew for news where others of its group fire, and notifies.
     """
-    incident = message.incident
-    if known_as in ("", incident.severity):
+    if known is None or labels(known, {}) == labels(message, {}):
         return [message]
-    end = message._replace(incident=incident._replace(severity=known_as, state="resolved"))
-    return [end] if incident.state == "resolved" else [end, message]
+    end = known._replace(incident=known.incident._replace(state="resolved"))
+    return [end] if message.incident.state == "resolved" else [end, message]
 
 
 def _may_add(name: str) -> bool:

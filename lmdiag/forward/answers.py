@@ -10,11 +10,9 @@ from urllib.parse import urlsplit
 
 from lmdiag.forward.http import Answer
 from lmdiag.forward.http_problems import origin
-from lmdiag.forward.message import DELIVERED, GONE, REJECTED, RETRY, Outcome
+from lmdiag.forward.message import DELIVERED, GONE, MAX_AFTER, REJECTED, RETRY, Outcome
 from lmdiag.report.control import clip, one_line, visible
 
-MAX_AFTER = 3600.0
-"""Seconds: no receiver puts a message off for longer."""
 _SECONDS = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?", re.ASCII)
 _LATER = frozenset({408, 425, 429})
 """Of the answers that blame the request, those that do not blame its content (RFC 9110, 8470, 6585)."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from itertools import islice, takewhile
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from lmdiag.errors import CardError
-from lmdiag.forward.message import DELIVERED, GONE, REJECTED, RETRY, Message, Outcome
-from lmdiag.forward.outbox import DEAD, MERGED, Alert, Count, Delivery
+from lmdiag.forward.credentials import CredentialError, credential
+from lmdiag.forward.message import DELIVERED, GONE, MAX_AFTER, REJECTED, RETRY, Message, Outcome
+from lmdiag.forward.outbox import DEAD, MERGED, WAITING
 from lmdiag.forward.outbox import DELIVERED as DONE
 from lmdiag.forward.sink import MEMORY
 from lmdiag.forward.storms import LEAST, WINDOW, summary_of
@@ -19,15 +22,15 @@ from lmdiag.forward.storms import LEAST, WINDOW, summary_of
 if TYPE_CHECKING:
     from lmdiag.config import SinkConfig
     from lmdiag.forward.outbox import Outbox
+    from lmdiag.forward.rows import Alert, Delivery
     from lmdiag.forward.sink import Sink
     from lmdiag.model import Card
 
 GIVE_UP = 86400.0
 """Seconds for which a message is tried."""
 _FIRST_PAUSE, _LAST_PAUSE = 1.0, 300.0
-_LONGEST_WISH = 3600.0
 _MANY = 500
-"""Deliveries that are looked at at once."""
+"""Deliveries that are looked at at once, and room for messages where there is no limit."""
 NEVER = float("inf")
 
 
@@ -40,165 +43,240 @@ class Courier:
         sink: Sink,
         outbox: Outbox,
         cards: Callable[[str], Card],
-        clock: Callable[[], float],
+        clock: Callable[[], float] = time.time,
         *,
+        steady: Callable[[], float] = time.monotonic,
         results: Counter[str] | None = None,
+        resends: bool = True,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """`clock` gives unix seconds, `chance` numbers from 0 to 1; `results` is where messages are counted."""
+        """`clock` gives unix seconds, `steady` seconds that nobody sets, `chance` numbers from 0 to 1.
+
+        `results` is where messages are counted. `resends`: keep alerts alive, as only a daemon can that ends them too.
+        """
         self.config = config
         self.cards = cards
         self.results: Counter[str] = Counter() if results is None else results
         """How many messages were answered how: keys of `message.RESULTS`."""
         self.problem = ""
         """Why the last attempt failed; "" after one that did not."""
+        self.outbox = outbox
         self._sink = sink
-        self._outbox = outbox
         self._clock = clock
+        self._steady = steady
+        self._began = steady()
         self._chance = chance
+        self._resends = resends and config.type == "alertmanager"
         self._resend_at = 0.0
+        self._notes: list[Callable[[], None]] = []  # what is to be written down before anything else is done
 
     def step(self) -> float:
-        """Send what is due, one request at most; return when there is something to do again, in unix seconds."""
-        now, name = self._clock(), self.config.name
-        rows = self._outbox.waiting(name, _MANY)
-        if why := self._outbox.disabled(name, target(self.config)):
-            self.problem = why
-            self._outbox.finish(rows, DEAD, now, why)
-            return now if rows else NEVER
+        """Send what is due, one request at most; return when there is something to do again, in unix seconds.
+
+        Raises StateError if the outbox cannot be read or written; what was delivered is not sent again for that.
+        """
+        self._write_notes()
+        now = self._clock()
+        rows = self.outbox.waiting(self.config.name, self._sink.batch)
+        if why := self._disabled():
+            return self._refuse(why, now)
         if not rows:
             return self._resend(now)
-        first = rows[0]
-        if first.message is None:
-            self._outbox.finish([first], DEAD, now, "another version of lmdiag wrote it, and this one cannot read it")
+        if rows[0].message is None:
+            self._finish(rows[:1], DEAD, "another version of lmdiag wrote it, and this one cannot read it", tried=False)
             return now
-        if now < first.next_at <= now + _LONGEST_WISH + 1:  # a time beyond that is of a clock that was set back
-            return first.next_at
-        sent = self._outbox.delivered_since(name, now - WINDOW) if self.config.burst else []
-        free = self.config.burst - len(sent)
-        if self.config.burst and free <= 0:
-            return sent[-self.config.burst] + WINDOW
-        if free == 1 and len(loose := self._loose(rows)) >= LEAST:  # the last of a burst stands for all that wait
-            self._outbox.merge(loose, summary_of([message for one in loose if (message := one.message)], now), now)
-        else:
-            self._deliver(rows)
+        if now < rows[0].next_at <= now + MAX_AFTER + 1:  # a time beyond that is of a clock that was set back
+            return rows[0].next_at
+        free, free_at = self._room(now)
+        if not free:
+            return free_at
+        if free == 1 and self._merge_storm(now):  # the last of a burst stands for all that wait
+            return now
+        self._deliver(rows)
         return self._clock()
-
-    def count(self) -> Count:
-        """Return how much there is for this sink."""
-        return self._outbox.count(self.config.name)
 
     def close(self) -> None:
         """Close the outbox."""
-        self._outbox.close()
+        self.outbox.close()
+
+    # -- what is written down ----------------------------------------------------------------------------------------
+
+    def _note(self, note: Callable[[], None]) -> None:
+        self._notes.append(note)
+        self._write_notes()
+
+    def _write_notes(self) -> None:
+        while self._notes:
+            self._notes[0]()
+            del self._notes[0]
+
+    def _finish(self, rows: Sequence[Delivery], status: str, detail: str = "", *, tried: bool = True) -> None:
+        now = self._clock()
+        self._note(lambda: self.outbox.finish(rows, status, now, detail, tried=tried))
+
+    # -- a receiver that wants nothing more --------------------------------------------------------------------------
+
+    def _disabled(self) -> str:
+        found = self.outbox.disabled(self.config.name)
+        return found[1] if found and found[0] == target(self.config) else ""
+
+    def _refuse(self, why: str, now: float) -> float:
+        self.problem = why
+        rows = self.outbox.waiting(self.config.name, _MANY)
+        self.results[GONE] += len(rows)
+        self._finish(rows, DEAD, why, tried=False)
+        return now if rows else NEVER
 
     # -- storms ------------------------------------------------------------------------------------------------------
 
-    def _loose(self, rows: Sequence[Delivery]) -> list[Delivery]:
+    def _room(self, now: float) -> tuple[int, float]:
+        """Return how many messages of a burst may still go, or 0 and when the next one may."""
+        burst = self.config.burst
+        if not burst:
+            return _MANY, now
+        sent = self.outbox.delivered_between(self.config.name, now - WINDOW, now)
+        return (burst - len(sent), now) if len(sent) < burst else (0, sent[-burst] + WINDOW)
+
+    def _merge_storm(self, now: float) -> bool:
+        """Put a summary in the place of all that may go into one, if that is much; return whether it was."""
+        loose = self._loose()
+        if len(loose) < LEAST:
+            return False
+        messages = [message for one in loose if (message := one.message)]
+        self.outbox.merge(loose, summary_of(messages, now), now)
+        return True
+
+    def _loose(self) -> list[Delivery]:
         """Return what a summary may stand for: nothing of an incident that the service holds an alert for."""
-        held = set()
+        if self.outbox.count(self.config.name).waiting < LEAST:
+            return []
+        held: set[str] = set()
         if self.config.type in MEMORY:
-            held = {one.incident for one in self._outbox.alerts(self.config.name).values() if one.sent}
+            held = {one.incident for one in self.outbox.alerts(self.config.name).values() if one.sent}
+        rows = self.outbox.select(self.config.name, [WAITING])
         return [one for one in rows if (message := one.message) and not message.members and one.incident not in held]
 
     # -- sending -----------------------------------------------------------------------------------------------------
 
     def _deliver(self, rows: Sequence[Delivery]) -> None:
-        """Send the first of them, or as many as the sink takes at once."""
-        alerts = self._outbox.alerts(self.config.name)
-        if self._goes_on(rows[0].message, alerts):
-            self._outbox.finish(rows[:1], MERGED, self._clock(), "the summary that it is part of is not over")
+        """Send them, as far as they can go together."""
+        if self._goes_on(rows[0]):
+            self._finish(rows[:1], MERGED, "the summary that it is part of is not over", tried=False)
         else:
-            ready = takewhile(lambda one: one.message and not self._goes_on(one.message, alerts), rows)
-            self._send(list(islice(ready, self._sink.batch)), alerts)
+            self._send(list(takewhile(lambda one: one.message and not self._goes_on(one), rows)))
 
-    def _goes_on(self, message: Message | None, alerts: Mapping[str, Alert]) -> bool:
-        """Whether this is the end of an incident of a storm that the service holds as one alert, and others are open."""
+    def _goes_on(self, one: Delivery) -> bool:
+        """Whether this is the end of an incident that the service knows by an alert of a storm which others are part of."""
+        message = one.message
         if message is None or message.incident.state != "resolved" or self.config.type not in MEMORY:
             return False
-        mine = alerts.get(message.incident.id)
-        if mine is None:
-            return False
-        return any(
-            one.alert == mine.alert and one.incident != mine.incident and not one.resolved for one in alerts.values()
-        )
+        known = self._known(message)
+        return known is not None and self.outbox.is_shared(known)
 
-    def _send(self, batch: Sequence[Delivery], alerts: Mapping[str, Alert]) -> bool:
+    def _send(self, batch: Sequence[Delivery]) -> bool:
         """Send a batch, of one that is refused each half; return whether to go on with what follows."""
-        outcome = self._attempt([self._prepared(one, alerts) for one in batch])
+        outcome = self._attempt([self._prepared(one) for one in batch])
         if outcome.result == REJECTED and len(batch) > 1:
             half = len(batch) // 2
-            return self._send(batch[:half], alerts) and self._send(batch[half:], alerts)
-        now = self._clock()
+            return self._send(batch[:half]) and self._send(batch[half:])
         self.results[outcome.result] += len(batch)
-        self.problem = outcome.detail
         if outcome.result == DELIVERED:
-            self._outbox.finish(batch, DONE, now)
+            self._finish(batch, DONE)
         elif outcome.result == REJECTED:
-            self._outbox.finish(batch, DEAD, now, outcome.detail)
-        elif outcome.result == RETRY and now - batch[0].created_at > GIVE_UP:
-            self._outbox.finish(batch[:1], DEAD, now, f"given up after 24 hours: {outcome.detail}")
+            self._finish(batch, DEAD, outcome.detail)
         elif outcome.result == GONE:
-            self._outbox.disable(self.config.name, target(self.config), outcome.detail)
+            self._disable(outcome.detail)
+        elif self._tried_for(batch[0]) > GIVE_UP:
+            self._finish(batch[:1], DEAD, f"given up after 24 hours: {outcome.detail}")
         else:
-            self._outbox.postpone(batch[0], now + self._pause(batch[0], outcome.after), outcome.detail)
+            next_at = self._clock() + self._pause(batch[0], outcome.after)
+            self._note(lambda: self.outbox.postpone(batch[0], next_at, outcome.detail))
         return outcome.result in (DELIVERED, REJECTED)
 
-    def _prepared(self, one: Delivery, alerts: Mapping[str, Alert]) -> Message:
+    def _tried_for(self, one: Delivery) -> float:
+        """Return for how many seconds it can have been tried: not while the node was off, or its clock jumped."""
+        return min(self._clock() - one.created_at, self._steady() - self._began)
+
+    def _disable(self, why: str) -> None:
+        self._note(lambda: self.outbox.disable(self.config.name, target(self.config), why))
+
+    def _known(self, message: Message) -> Alert | None:
+        return self.outbox.alert(self.config.name, message.incident.id)
+
+    def _prepared(self, one: Delivery) -> Message:
         """Return what is sent: with the card, and under the alert that the service knows it by."""
         message = one.message
         assert message is not None
-        known = alerts.get(message.incident.id)
-        if known is not None and not message.members:
+        if not message.members and (known := self._known(message)) is not None:
             message = message._replace(alert=known.alert)
-        return message._replace(card=self._card(message.incident.card))
-
-    def _card(self, name: str | None) -> Card | None:
-        try:
-            return self.cards(name) if name else None
-        except CardError:
-            return None
+        return message._replace(card=card_of(message.incident.card, self.cards))
 
     def _attempt(self, messages: Sequence[Message]) -> Outcome:
         try:
-            return self._sink.send(messages, self._clock())
+            outcome = self._sink.send(messages, self._clock())
         except Exception as error:  # noqa: BLE001 (the edge: a defect in one sink must cost no message)
-            return Outcome(RETRY, defect(error))
+            outcome = Outcome(RETRY, defect(error))
+        self.problem = outcome.detail
+        return outcome
 
     def _pause(self, one: Delivery, wish: float | None) -> float:
-        """Return the seconds until the next attempt: what the receiver wants, or twice as long each time; never equal ones."""
-        if wish is not None:
-            return min(wish, _LONGEST_WISH) + self._chance()
-        pause = min(_LAST_PAUSE, _FIRST_PAUSE * 2.0 ** min(one.attempts, 20))
-        return pause * (0.8 + 0.4 * self._chance())
+        """Return the seconds until the next attempt: twice as many each time, or as the receiver wishes; never equal ones."""
+        pause = min(_LAST_PAUSE, _FIRST_PAUSE * 2.0 ** min(one.attempts, 20)) * (0.8 + 0.4 * self._chance())
+        if wish is None:
+            return pause
+        return max(min(wish, MAX_AFTER) + self._chance(), min(pause, _LAST_PAUSE / 10))  # "at once" is no way to wait
 
     # -- what is active ----------------------------------------------------------------------------------------------
 
     def _resend(self, now: float) -> float:
         """Send again what is active, as Alertmanager wants it: without that it takes an alert for over."""
-        if self.config.type != "alertmanager":
+        if not self._resends:
             return NEVER
         active = [
-            message._replace(alert=one.alert, card=self._card(message.incident.card))
-            for one in self._outbox.alerts(self.config.name).values()
+            message._replace(alert=one.alert, card=card_of(message.incident.card, self.cards))
+            for one in self.outbox.alerts(self.config.name).values()
             if one.sent and not one.resolved and (message := one.message)
         ]
         if not active:
             return NEVER
-        if now < self._resend_at:
+        if now < self._resend_at <= now + self.config.resend:
             return self._resend_at
         for start in range(0, len(active), self._sink.batch):
-            outcome = self._attempt(active[start : start + self._sink.batch])
-            self.problem = outcome.detail
-            if outcome.result == RETRY:
+            if not self._send_again(active[start : start + self._sink.batch]):
                 break
         self._resend_at = self._clock() + self.config.resend
         return self._resend_at
 
+    def _send_again(self, batch: Sequence[Message]) -> bool:
+        """Send alerts, of a batch that is refused each half; return whether to go on with what follows."""
+        outcome = self._attempt(batch)
+        if outcome.result == REJECTED and len(batch) > 1:
+            half = len(batch) // 2
+            return self._send_again(batch[:half]) and self._send_again(batch[half:])
+        if outcome.result == GONE:
+            self._disable(outcome.detail)
+        return outcome.result in (DELIVERED, REJECTED)
+
 
 def target(config: SinkConfig) -> str:
     """Return what tells one receiver from another: a sink that was disabled is not any more when this changes."""
-    return f"{config.type} {config.url or config.url_file or config.routing_key_file or config.path}"
+    secrets = (_content(config.url_file, "url-file"), _content(config.routing_key_file, "routing-key-file"))
+    return sha256("\0".join((config.type, config.url, *secrets)).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _content(name: str, key: str) -> str:
+    try:
+        return credential(name, key) if name else ""
+    except CredentialError:
+        return ""
+
+
+def card_of(name: str | None, cards: Callable[[str], Card]) -> Card | None:
+    """Return an incident's card; None if it has none, or none that can be read any more."""
+    try:
+        return cards(name) if name else None
+    except CardError:
+        return None
 
 
 def defect(error: Exception) -> str:

@@ -1,4 +1,7 @@
-"""Secrets, read from files at every use so that a rotation needs no restart, and kept out of all that is shown."""
+"""Secrets, read from files at every use and kept out of all that is shown.
+
+A file that is changed needs no restart; one of the unit's credentials does, for systemd copies them when it starts.
+"""
 
 from __future__ import annotations
 

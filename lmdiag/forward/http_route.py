@@ -19,22 +19,23 @@ def manager(url: str, config: SinkConfig) -> PoolManager:
     HTTPS_PROXY, HTTP_PROXY and NO_PROXY hold as for urllib.request. Raises CredentialError for a file of TLS or a proxy
     that cannot be used.
     """
-    context = _context(config)
+    scheme = urlsplit(url).scheme
+    # Contexts only where TLS is used: all of the system's authorities are read for each.
+    context = _context(config) if scheme == "https" else None
     proxy = proxy_of(url)
     if proxy is None:
         return PoolManager(ssl_context=context)
-    address, headers = _proxy(proxy, urlsplit(url).scheme)
-    # The proxy is the system's, and so is its certificate.
-    return ProxyManager(
-        address, proxy_headers=headers, proxy_ssl_context=ssl.create_default_context(), ssl_context=context
-    )
+    address, headers = _proxy(proxy, scheme)
+    # The proxy is the system's, and so is its certificate. For an http URL urllib3 takes `ssl_context` for the proxy.
+    own = ssl.create_default_context() if address.startswith("https:") else None
+    return ProxyManager(address, proxy_headers=headers, proxy_ssl_context=own, ssl_context=context or own)
 
 
 def proxy_of(url: str) -> str | None:
     """Give the URL of the proxy on the way, which may hold a password, or None for the direct way."""
     parts = urlsplit(url)
     proxy = getproxies().get(parts.scheme)
-    if not proxy or proxy_bypass(parts.netloc.rpartition("@")[2]):
+    if not proxy or proxy_bypass(parts.netloc.rpartition("@")[2]) or proxy_bypass(parts.hostname or ""):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Sequence
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from lmdiag.config import SinkConfig
 from lmdiag.forward.answers import outcome_of
@@ -17,7 +17,9 @@ from lmdiag.report.jsonl import dumps
 
 _VISIBLE = re.compile(r"[!-~]+")
 _TELLING = 6
-"""Characters: a shorter part is no secret, and would be masked wherever it stands."""
+"""Characters: a shorter path or query is no secret, and would be masked wherever it stands."""
+_TELLING_PIECE = 8
+"""Characters: the same of a segment of the path or a value of the query, of which many are words ("hooks")."""
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -107,7 +109,12 @@ def _usable(url: str) -> bool:
 
 
 def _parts(url: str) -> tuple[str, ...]:
-    """Give what of a secret URL is secret by itself: a receiver may answer with its path."""
+    """Give what of a secret URL is secret by itself: a receiver may answer with its path, or a token out of it."""
     parts = urlsplit(url)
     path = parts.path.strip("/")
-    return tuple(part for part in (path, parts.query) if len(part) >= _TELLING)
+    raw = (*path.split("/"), *(pair.partition("=")[2] for pair in parts.query.split("&")))
+    pieces = {form for piece in raw for form in (piece, unquote(piece))}
+    return (
+        *(part for part in (path, parts.query) if len(part) >= _TELLING),
+        *(piece for piece in pieces if len(piece) >= _TELLING_PIECE),
+    )

@@ -55,6 +55,10 @@ class Outcome(NamedTuple):
     """What the receiver answered, for `lmdiag forward test`: some lines, shortened, without secrets."""
 
 
+NO_CARD = "none"
+"""How an incident without a card is named where cards are: Alertmanager takes an empty label for a missing one."""
+MAX_AFTER = 3600.0
+"""Seconds: no receiver puts a message off for longer."""
 DELIVERED, RETRY, REJECTED, GONE = "delivered", "retry", "rejected", "gone"
 RESULTS = (DELIVERED, RETRY, REJECTED, GONE)
 """retry: it may be taken later. rejected: this message never will be. gone: the receiver wants nothing more, ever."""

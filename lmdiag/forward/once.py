@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from lmdiag.errors import ConfigError
-from lmdiag.forward.forwarder import Forwarder, Told, instance_name
+from lmdiag.forward.forwarder import Forwarder, Told
 from lmdiag.forward.message import GONE, REJECTED
 from lmdiag.report.control import visible
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0
 """Seconds for which receivers are waited for."""
+_OTHERS, _LOOK = 10.0, 0.1
+"""Seconds for which another process, whose turn it is, is waited for; and between two looks."""
 
 
 def check_sinks(config: WatchConfig) -> None:
@@ -27,33 +30,45 @@ def check_sinks(config: WatchConfig) -> None:
         )
 
 
-def forward_once(
-    incidents: Sequence[Incident],
-    config: WatchConfig,
-    cards: Callable[[str], Card],
-    clock: Callable[[], float],
-    err: TextIO,
-) -> bool:
+def forward_once(incidents: Sequence[Incident], config: WatchConfig, cards: Callable[[str], Card], err: TextIO) -> bool:
     """Forward incidents that nobody follows further, and say to `err` what became of them.
 
     The same incident is sent once, however often it is found. Returns whether nothing was refused; what a receiver
     does not take now stays in the outbox of the state directory, for the next call or a daemon. Raises StateError.
     """
-    forwarder = Forwarder(
-        config.state, config.sinks, instance_name(config), cards, clock, age=config.outbox_age, size=config.outbox_size
-    )
-    added = forwarder.put([Told(one, clock(), 1) for one in incidents], follow=False)
-    if not forwarder.is_ours():
-        forwarder.close(0.0)
-        print(f"lmdiag: {_messages(added)} handed to the lmdiag that delivers from {visible(config.state)}", file=err)
+    forwarder = Forwarder(config, cards, follow=False, timeout=5.0)
+    try:
+        return _forward(forwarder, incidents, config, err)
+    finally:
+        forwarder.close(1.0)
+
+
+def _forward(forwarder: Forwarder, incidents: Sequence[Incident], config: WatchConfig, err: TextIO) -> bool:
+    added = forwarder.put([Told(one, 1) for one in incidents])
+    forwarder.tend()
+    if not _has_turn(forwarder, config):
+        left = ", which has not sent all of it yet" if forwarder.waits(sink.name for sink in config.sinks) else ""
+        print(
+            f"lmdiag: {_messages(added)} handed to the lmdiag that delivers from {visible(config.state)}{left}",
+            file=err,
+        )
         return True
     forwarder.start()
     forwarder.drain(PATIENCE)
     statuses = forwarder.statuses()
-    forwarder.close(1.0)
     for sink in statuses:
         print(f"lmdiag: {visible(_result(sink))}", file=err)
     return not any(count for sink in statuses for result, count in sink.results if result in (REJECTED, GONE))
+
+
+def _has_turn(forwarder: Forwarder, config: WatchConfig) -> bool:
+    """Wait for the turn, or until whoever has it has sent everything: it may be about to end without another look."""
+    end = time.monotonic() + _OTHERS
+    while not forwarder.is_ours():
+        if time.monotonic() > end or not forwarder.waits(sink.name for sink in config.sinks):
+            return False
+        time.sleep(_LOOK)
+    return True
 
 
 def _result(sink: SinkStatus) -> str:

@@ -5,19 +5,17 @@ Each process and each thread opens it for itself. What is written is one transac
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import Any
 
 from lmdiag.database import Schema, connect, open_database
 from lmdiag.errors import StateError
 from lmdiag.forward.message import Message
+from lmdiag.forward.rows import Alert, Count, Delivery, encoded
 
 FILE = "outbox.db"
 WAITING, DEAD, DELIVERED, MERGED = "waiting", "dead", "delivered", "merged"
@@ -45,86 +43,50 @@ CREATE TABLE IF NOT EXISTS alerts (
 CREATE TABLE IF NOT EXISTS disabled (sink TEXT PRIMARY KEY, target TEXT NOT NULL, detail TEXT NOT NULL);
 """,
     columns={
-        "deliveries": "number, sink, key, incident, status, created_at, attempts, next_at, done_at, seen_at, detail, body",
-        "alerts": "sink, incident, alert, since, told_at, severity, looping, sent, resolved, body",
+        "deliveries": f"{', '.join(Delivery._fields)}, seen_at",
+        "alerts": ", ".join(Alert._fields),
         "disabled": "sink, target, detail",
     },
 )
-_DELIVERY = "number, sink, key, incident, status, created_at, attempts, next_at, done_at, detail, body"
-_ALERT = "sink, incident, alert, since, told_at, severity, looping, sent, resolved, body"
-
-
-class Delivery(NamedTuple):
-    """One message for one sink. Times are unix seconds."""
-
-    number: int
-    """The order in which a sink gets its messages."""
-    sink: str
-    key: str
-    incident: str
-    status: str
-    created_at: float
-    attempts: int
-    next_at: float
-    done_at: float | None
-    detail: str
-    """Why the last attempt failed, or which summary it went into."""
-    body: bytes | None
-    """None for what was done long ago, or had to make room."""
-
-    @property
-    def message(self) -> Message | None:
-        """What is sent; None if it is not kept, or if another version wrote what this one cannot read."""
-        return decoded(self.body)
-
-
-class Alert(NamedTuple):
-    """What a sink was told of an incident and has not been told to be over."""
-
-    sink: str
-    incident: str
-    alert: str
-    since: float
-    told_at: float
-    severity: str
-    looping: bool
-    sent: bool
-    """Whether a report of its own was delivered; what is only part of a summary was not."""
-    resolved: bool
-    """Whether its end waits to be delivered."""
-    body: bytes
-
-    @property
-    def message(self) -> Message | None:
-        """The last message of it; None if another version wrote what this one cannot read."""
-        return decoded(self.body)
-
-
-class Count(NamedTuple):
-    """How much of a sink's there is."""
-
-    waiting: int
-    dead: int
-    oldest_at: float | None
-    """When the oldest that waits was put there."""
+_REVIVE = """
+UPDATE deliveries SET status = 'waiting', created_at = :now, next_at = :now, attempts = 0, done_at = NULL
+WHERE number = :number AND status IN ('waiting', 'dead') AND NOT EXISTS (
+    SELECT 1 FROM deliveries later WHERE later.sink = :sink AND later.incident = :incident AND later.number > :number
+    AND later.status IN ('delivered', 'merged')
+)
+"""
+_DELIVERY = ", ".join(Delivery._fields)
+_ALERT = ", ".join(Alert._fields)
 
 
 class Outbox:
     """An open outbox. Raises StateError where the file cannot be used."""
 
     def __init__(self, directory: str, *, checked: bool = True, timeout: float = 5.0) -> None:
-        """`checked`: look whether it is damaged, as the first one in a process does."""
+        """`checked`: look whether it is damaged, as the first one in a process does.
+
+        `timeout`: seconds to wait for another writer, once it is open.
+        """
         self.path = os.path.join(directory, FILE)
         self.problem = ""
         """What became of a file that could not be used."""
         try:
             os.makedirs(directory, mode=0o700, exist_ok=True)
             if checked:
-                self._db, self.problem = open_database(self.path, _SCHEMA, durable=True, timeout=timeout)
+                self._db, self.problem = open_database(self.path, _SCHEMA, durable=True)
             else:
-                self._db = connect(self.path, _SCHEMA, durable=True, timeout=timeout)
+                self._db = connect(self.path, _SCHEMA, durable=True)
+            self._db.execute(f"PRAGMA busy_timeout = {round(1000 * timeout)}")
+            self._file = os.stat(self.path)
         except (OSError, sqlite3.Error) as error:
             raise StateError(f"{self.path}: {error}; see that this user may write there") from error
+
+    def is_there(self) -> bool:
+        """Whether the file is still the one that was opened: what is written into a removed one is found by nobody."""
+        try:
+            return os.path.samestat(os.stat(self.path), self._file)
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Close the file."""
@@ -160,15 +122,16 @@ class Outbox:
         """Return what a sink is to be sent next, in its order."""
         return self._deliveries("WHERE sink = ? AND status = ? ORDER BY number LIMIT ?", (sink, WAITING, limit))
 
-    def finish(self, deliveries: Iterable[Delivery], status: str, now: float, detail: str = "") -> None:
-        """Note what became of deliveries: delivered, merged or dead."""
-        attempts = int(status != MERGED)
+    def finish(
+        self, deliveries: Iterable[Delivery], status: str, now: float, detail: str = "", *, tried: bool = True
+    ) -> None:
+        """Note what became of deliveries: delivered, merged or dead; `tried`: by an attempt."""
         with self.transaction():
             for one in deliveries:
                 self._db.execute(
                     "UPDATE deliveries SET status = ?, done_at = ?, detail = ?, attempts = attempts + ?"
                     " WHERE number = ? AND status = ?",
-                    (status, now, detail, attempts, one.number, WAITING),
+                    (status, now, detail, int(tried), one.number, WAITING),
                 )
                 self._settle(one, sent=status == DELIVERED)
 
@@ -192,7 +155,7 @@ class Outbox:
             )
 
     def merge(self, deliveries: Sequence[Delivery], summary: Message, now: float) -> None:
-        """Put a summary in the place of deliveries; incidents that were not told on their own are now known by it."""
+        """Put a summary in the place of deliveries: incidents that were not told on their own are known by it from now on."""
         sink = deliveries[0].sink
         with self.transaction():
             self.add(sink, summary, now)
@@ -202,18 +165,24 @@ class Outbox:
                     (MERGED, now, f"in the summary {summary.key}", one.number),
                 )
                 self._db.execute(
-                    "UPDATE alerts SET alert = ? WHERE sink = ? AND incident = ? AND NOT sent",
+                    "UPDATE alerts SET alert = ?, sent = 1 WHERE sink = ? AND incident = ? AND NOT sent",
                     (summary.alert, sink, one.incident),
                 )
                 self._settle(one, sent=False)
 
-    def delivered_since(self, sink: str, at: float) -> list[float]:
-        """Return when messages were delivered since a time, the first one first."""
+    def delivered_between(self, sink: str, since: float, until: float) -> list[float]:
+        """Return when messages were delivered, the first one first; a clock that was set back has some in the future."""
         rows = self._ask(
-            "SELECT done_at FROM deliveries WHERE sink = ? AND status = ? AND done_at > ? ORDER BY done_at",
-            (sink, DELIVERED, at),
+            "SELECT done_at FROM deliveries WHERE sink = ? AND status = ? AND done_at > ? AND done_at <= ? ORDER BY done_at",
+            (sink, DELIVERED, since, until),
         )
         return [at for (at,) in rows]
+
+    def is_delivered(self, sink: str, key: str) -> bool:
+        """Whether a sink has taken the message of a key."""
+        return bool(
+            self._ask("SELECT 1 FROM deliveries WHERE sink = ? AND key = ? AND status = ?", (sink, key, DELIVERED))
+        )
 
     # -- what sinks were told ----------------------------------------------------------------------------------------
 
@@ -226,6 +195,11 @@ class Outbox:
         """Return what a sink was told of an incident and not yet told to be over."""
         rows = self._ask(f"SELECT {_ALERT} FROM alerts WHERE sink = ? AND incident = ?", (sink, incident))  # noqa: S608
         return Alert._make(rows[0]) if rows else None
+
+    def is_shared(self, alert: Alert) -> bool:
+        """Whether the service knows other incidents by the same alert."""
+        question = "SELECT 1 FROM alerts WHERE sink = ? AND alert = ? AND incident != ? LIMIT 1"
+        return bool(self._ask(question, (alert.sink, alert.alert, alert.incident)))
 
     def set_alert(self, alert: Alert) -> None:
         """Keep what a sink is told. Within a transaction."""
@@ -242,10 +216,10 @@ class Outbox:
         with self.transaction():
             self._db.execute("INSERT OR REPLACE INTO disabled VALUES (?, ?, ?)", (sink, target, detail))
 
-    def disabled(self, sink: str, target: str) -> str:
-        """Return why a sink is disabled, or ""; another target than the one that said so is a new beginning."""
-        rows = self._ask("SELECT detail FROM disabled WHERE sink = ? AND target = ?", (sink, target))
-        return str(rows[0][0]) if rows else ""
+    def disabled(self, sink: str) -> tuple[str, str] | None:
+        """Return the (target, detail) of a sink that is disabled: another target is a new beginning."""
+        rows = self._ask("SELECT target, detail FROM disabled WHERE sink = ?", (sink,))
+        return (rows[0][0], rows[0][1]) if rows else None
 
     # -- bounds, and what a person asks ------------------------------------------------------------------------------
 
@@ -260,7 +234,7 @@ class Outbox:
         return Count(waiting, found.get(DEAD, (0, None))[0], oldest)
 
     def trim(self, now: float, *, age: float, size: int) -> list[tuple[str, str]]:
-        """Drop what is done and old, and dead letters beyond `age` (seconds), and keep the file within `size` (bytes).
+        """Drop what is done and old, and dead letters beyond `age` (seconds), and keep all messages within `size` (bytes).
 
         What is done makes room first, and keeps only its key; then the oldest dead letters go, then the oldest that wait.
         Returns the (sink, status) of each that was lost so.
@@ -323,24 +297,7 @@ class Outbox:
         count = 0
         with self.transaction():
             for one in deliveries:
-                count += self._db.execute(
-                    "UPDATE deliveries SET status = ?, created_at = ?, next_at = ?, attempts = 0, done_at = NULL"
-                    " WHERE number = ? AND status IN (?, ?) AND NOT EXISTS (SELECT 1 FROM deliveries later WHERE later.sink = ?"
-                    " AND later.incident = ? AND later.number > ? AND later.status IN (?, ?))",
-                    (
-                        WAITING,
-                        now,
-                        now,
-                        one.number,
-                        WAITING,
-                        DEAD,
-                        one.sink,
-                        one.incident,
-                        one.number,
-                        DELIVERED,
-                        MERGED,
-                    ),
-                ).rowcount
+                count += self._db.execute(_REVIVE, {"now": now, **one._asdict()}).rowcount
                 self._db.execute("DELETE FROM disabled WHERE sink = ?", (one.sink,))
         return count
 
@@ -356,7 +313,11 @@ class Outbox:
             count += self._db.execute(
                 "DELETE FROM deliveries WHERE number = ? AND status IN (?, ?)", (one.number, WAITING, DEAD)
             ).rowcount
-            over = (message := one.message) is not None and message.incident.state == "resolved"
+            message = one.message
+            if message is not None and message.members:
+                self._db.execute("DELETE FROM alerts WHERE sink = ? AND alert = ?", (one.sink, message.alert))
+                continue
+            over = message is not None and message.incident.state == "resolved"
             self._db.execute(
                 f"DELETE FROM alerts WHERE sink = ? AND incident = ? AND {'resolved' if over else 'NOT sent'}",  # noqa: S608
                 (one.sink, one.incident),
@@ -371,20 +332,3 @@ class Outbox:
             return self._db.execute(question, values).fetchall()
         except sqlite3.Error as error:
             raise StateError(f"{self.path}: it cannot be read: {error}") from error
-
-
-def encoded(message: Message) -> bytes:
-    """Write a message for the outbox. The card's text is not kept: it is in the pack."""
-    plain = message._replace(card=None)
-    try:
-        return msgspec.json.encode(plain)
-    except UnicodeEncodeError:  # bytes of a path that are no UTF-8 are lone surrogates here
-        return json.dumps(msgspec.to_builtins(plain), ensure_ascii=False).encode("utf-8", "replace")
-
-
-def decoded(body: bytes | None) -> Message | None:
-    """Read a message; None for none, and for what another version wrote and this one cannot read."""
-    try:
-        return None if body is None else msgspec.json.decode(body, type=Message)
-    except msgspec.MsgspecError:
-        return None

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from lmdiag.database import connect_readonly
 from lmdiag.errors import UsageError
-from lmdiag.forward.outbox import FILE, Delivery
+from lmdiag.forward.outbox import FILE
+from lmdiag.forward.rows import Delivery
 
 _COLUMNS = ", ".join(Delivery._fields)
 _PAGE = 100
@@ -22,17 +24,9 @@ class OutboxReader:
         """Raises UsageError, also where there is no outbox: see `exists`."""
         self.path = Path(directory).absolute() / FILE
         try:
-            self._db = sqlite3.connect(f"{self.path.as_uri()}?mode=ro{self._immutable()}", uri=True, timeout=2.0)
+            self._db = connect_readonly(self.path)
         except (OSError, sqlite3.Error) as error:
             raise _unreadable(self.path, error) from error
-
-    def _immutable(self) -> str:
-        """Where nobody has the file open, SQLite would make its two helpers, unless it is told that nobody writes.
-
-        https://sqlite.org/wal.html, section 8. A process that was killed has left both, with what it wrote last.
-        """
-        helpers = all(self.path.with_name(FILE + end).exists() for end in ("-wal", "-shm"))
-        return "" if helpers else "&immutable=1"
 
     def close(self) -> None:
         """Close the file."""

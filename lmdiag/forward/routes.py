@@ -6,15 +6,13 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from lmdiag.forward.message import NO_CARD
 from lmdiag.model import SEVERITIES
 
 if TYPE_CHECKING:
     from lmdiag.config import SinkConfig
-    from lmdiag.forward.outbox import Alert
+    from lmdiag.forward.rows import Alert
     from lmdiag.model import Incident
-
-NO_CARD = "none"
-"""What a pattern says for the card of an incident without one."""
 
 
 def wants(sink: SinkConfig, incident: Incident, tags: Sequence[str], known: Alert | None, now: float) -> bool:
@@ -23,12 +21,13 @@ def wants(sink: SinkConfig, incident: Incident, tags: Sequence[str], known: Aler
     The end of an incident goes to whoever was told of it, and to nobody else, whatever the incident is like now.
     """
     if incident.state == "resolved":
-        return known is not None and "resolved" in sink.states
+        return known is not None and not known.resolved and "resolved" in sink.states
     if not _routed(sink, incident, tags):
         return False
     if known is None or known.resolved or _worse(incident, known):
         return "opened" in sink.states or incident.state in sink.states
-    return incident.state in sink.states and now - known.told_at >= sink.cooldown
+    # a clock that was set back makes it later than now
+    return incident.state in sink.states and not 0 <= now - known.told_at < sink.cooldown
 
 
 def _routed(sink: SinkConfig, incident: Incident, tags: Sequence[str]) -> bool:

@@ -9,18 +9,6 @@ from typing import Protocol
 from lmdiag.config import SinkConfig
 from lmdiag.forward.message import Message, Outcome
 
-TYPES = (
-    "webhook",
-    "alertmanager",
-    "alertmanager-webhook",
-    "slack",
-    "pagerduty",
-    "teams",
-    "discord",
-    "file",
-    "exec",
-    "apprise",
-)
 MEMORY = ("alertmanager", "alertmanager-webhook", "pagerduty")
 """Services that hold an alert until they are told that it is over."""
 
@@ -34,8 +22,8 @@ class Sink(Protocol):
     def send(self, messages: Sequence[Message], now: float) -> Outcome:
         """Send the messages, in their order, and wait for the answer; `now` is unix time.
 
-        Takes no longer than the sink's `timeout`, and raises nothing that a receiver or a file can cause: what goes
-        wrong is in the outcome.
+        Takes no longer than the sink's `timeout` (a program gets two seconds more to end), and raises nothing that a
+        receiver or a file can cause: what goes wrong is in the outcome.
         """
 
     def preview(self, messages: Sequence[Message], now: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import signal
 import threading
@@ -16,7 +15,7 @@ from lmdiag.http_server import HttpServer
 from lmdiag.match.library import open_library
 from lmdiag.receive.receiver import QUEUE, SECONDS, Receiver
 from lmdiag.report.control import one_line
-from lmdiag.settings.values import address
+from lmdiag.settings.values import address, is_loopback
 
 if TYPE_CHECKING:
     from lmdiag.receive.config import ReceiveConfig
@@ -76,13 +75,5 @@ def _check(config: ReceiveConfig) -> None:
         token(config.token_file, "token-file")
     elif not config.no_token:
         raise UsageError("a token is needed: --token-file FILE; or --no-token, if every user of this machine may ask")
-    elif not _is_loopback(config.listen):
+    elif not is_loopback((address(config.listen) or ("", 0))[0]):
         raise UsageError(f"--no-token: {config.listen} can be reached from elsewhere; use --token-file FILE")
-
-
-def _is_loopback(listen: str) -> bool:
-    host = (address(listen) or ("", 0))[0]
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

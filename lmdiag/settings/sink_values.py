@@ -41,7 +41,7 @@ class Url(NamedTuple):
 
     def text(self, value: str) -> str:
         """Write it without its path and query."""
-        return masked(value)
+        return shortened_url(value)
 
 
 def _problem(parts: SplitResult, raw: str) -> str:
@@ -60,7 +60,7 @@ def _problem(parts: SplitResult, raw: str) -> str:
     return ""
 
 
-def masked(url: str) -> str:
+def shortened_url(url: str) -> str:
     """Write scheme://host[:port] of a URL that was read, and /… where more follows."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{'/…' if parts.path.strip('/') or parts.query else ''}"

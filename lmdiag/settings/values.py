@@ -157,6 +157,16 @@ def address(listen: str) -> tuple[str, int] | None:
     return hit[1] or hit[2], int(hit[3])
 
 
+def is_loopback(host: str) -> bool:
+    """Whether nobody but this machine is behind a host."""
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def nearest(word: str, known: Mapping[str, Any], cutoff: float = 0.6) -> str:
     """Find what was probably meant, or nothing: "". The cutoff is difflib's: 1 for equal words."""
     from difflib import get_close_matches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from lmdiag.errors import StateError
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 SAVE_EVERY = 5.0
+"""Seconds between two saves of mere positions; what there is to report is saved before it is told."""
 _PUT_EVERY = 5.0
 """Seconds between two tries to write to an outbox that cannot be written."""
-"""Seconds between two saves of mere positions; what there is to report is saved before it is told."""
 MAX_SETTLE = 10.0
 """A failure that goes on being logged is looked at after so many seconds, though it has not settled."""
 _TURN = 1 << 20
@@ -162,6 +162,7 @@ class Daemon:
     def reload(self, config: WatchConfig, library: Library) -> None:
         """Go on with another configuration and other cards."""
         self.config, self.library = config, library
+        self._reconciled = False
         self.outlet.cards = library.card
         self.counters.know_cards((name, severity) for name, (_, severity, _) in library.pack.headers.items())
         for stream in self.streams.all():
@@ -318,15 +319,28 @@ class Daemon:
         forwarder = self.forwarder
         if forwarder is None:
             self._unsent.clear()
-        elif (self._unsent or not self._reconciled) and now >= self._unsent_at:
-            told = [Told(report.incident, report.at, report.number) for _, report in self._unsent]
-            if self._attempt(lambda: forwarder.put(told), "outbox") is None:
-                self._unsent_at = now + _PUT_EVERY
-                return
+            return
+        forwarder.tend()
+        self._reconciled = self._reconciled and forwarder.is_there()
+        if now < self._unsent_at or not (self._unsent or self._is_to_reconcile()):
+            return
+        told = [Told(report.incident, report.number) for _, report in self._unsent]
+        if self._attempt(lambda: self._hand_over(forwarder, told), "outbox") is None:
+            self._unsent_at = now + _PUT_EVERY
+        else:
             self._unsent.clear()
-            if not self._reconciled:
-                forwarder.reconcile({item.id for item in self.tracker.incidents if item.open})
-                self._reconciled = True
+
+    def _is_to_reconcile(self) -> bool:
+        """Whether sinks are to be brought up to what is open, and all is known of that: every log has been looked at."""
+        streams = list(self.streams.all())
+        return not self._reconciled and all(one.caught_up and one.changed_at is None for one in streams)
+
+    def _hand_over(self, forwarder: Forwarder, told: Sequence[Told]) -> int:
+        count = forwarder.put(told)
+        if self._is_to_reconcile():
+            forwarder.reconcile([Told(report.incident, report.number) for report in self.tracker.open_reports()])
+            self._reconciled = True
+        return count
 
     def _print(self, now: float) -> None:
         if self.untold:

@@ -16,7 +16,7 @@ from typing import TextIO
 from lmdiag import __version__
 from lmdiag.config import WatchConfig
 from lmdiag.errors import LmdiagError, UsageError
-from lmdiag.forward.forwarder import Forwarder, instance_name
+from lmdiag.forward.forwarder import Forwarder
 from lmdiag.match.library import Library, open_library
 from lmdiag.read.wake import REST, Waker, open_waker
 from lmdiag.report.control import visible
@@ -97,7 +97,7 @@ class _Loop:
             out, library.card, format=config.format, color=config.color, width=config.width, journal=journal
         )
         tracker = Tracker(schedule(config), store.incidents())
-        self._forwarder = _forwarder(config, library, self._clock)
+        self._forwarder = Forwarder(config, library.card) if config.sinks else None
         self._daemon = Daemon(
             config,
             library,
@@ -115,7 +115,7 @@ class _Loop:
         stack.callback(self._stop_forwarding)
         if self._forwarder is not None:
             self._forwarder.start()
-        for problem in (store.problem, self._forwarder.problem if self._forwarder else "", *map(str, library.problems)):
+        for problem in (store.problem, *map(str, library.problems)):
             self._daemon.say(problem, problem)
 
     def run(self) -> int:
@@ -179,17 +179,22 @@ class _Loop:
 
     def _reload_forwarding(self, config: WatchConfig, library: Library) -> None:
         if self._forwarder is not None:
-            self._forwarder.reload(config.sinks, instance_name(config), library.card)
-        elif forwarder := _forwarder(config, library, self._clock):
-            self._forwarder = self._daemon.forwarder = forwarder
-            forwarder.start()
+            self._forwarder.reload(config, library.card)
+        elif config.sinks:
+            self._forwarder = self._daemon.forwarder = Forwarder(
+                config._replace(state=self._config.state), library.card
+            )
+            self._forwarder.start()
 
     def _say_problems(self) -> None:
         """Tell once what cannot be listened to or looked at."""
         for problem in (*self._waker.problems, *self._daemon.streams.problems):
             self._daemon.say(problem, problem)
         self._waker.problems.clear()
-        for sink in self._forwarder.statuses() if self._forwarder else ():
+        if self._forwarder is None:
+            return
+        self._daemon.say("the outbox", self._forwarder.problem)
+        for sink in self._forwarder.statuses():
             self._daemon.say(f"sink {sink.name}", sink.problem and f"sink {sink.name}: {sink.problem}")
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
@@ -210,10 +215,10 @@ class _Loop:
             library = _library(config)
             for problem in map(str, library.problems):
                 self._daemon.say(problem, problem)
+            self._reload_forwarding(config, library)
             self._daemon.reload(config, library)
             self._daemon.tracker.schedule = schedule(config)
             self._daemon.streams.reload(config, library)
-            self._reload_forwarding(config, library)
             fixed = [name for name in _AT_START if getattr(config, name) != getattr(self._config, name)]
             self._config = config
             self._board.config_problem = ""
@@ -223,14 +228,6 @@ class _Loop:
             self._board.config_problem = f"configuration: {error}; the last good one is in use"
             self._daemon.note(f"lmdiag: {visible(str(error))}; the last good configuration stays in use", "warning")
         self._notifier.ready()
-
-
-def _forwarder(config: WatchConfig, library: Library, clock: Callable[[], float]) -> Forwarder | None:
-    """Return what forwards, if there is anything to forward to."""
-    if not config.sinks:
-        return None
-    name, age, size = instance_name(config), config.outbox_age, config.outbox_size
-    return Forwarder(config.state, config.sinks, name, library.card, clock, age=age, size=size)
 
 
 def _library(config: WatchConfig) -> Library:

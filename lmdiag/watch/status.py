@@ -14,7 +14,6 @@ from lmdiag.watch.counters import DaemonStatus, status_from_json, status_object
 from lmdiag.watch.health import current_problems
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Sequence
 
     from lmdiag.forward.status import SinkStatus
@@ -82,7 +81,7 @@ def read_status(state_directory: str, *, running: bool) -> DaemonStatus | None:
     if not path.exists():
         return None
     try:
-        text = _stored(path, running=running)
+        text = _stored(path)
         return status_from_json(text) if text is not None else None
     except (sqlite3.Error, ValueError) as error:
         if running and "no such table" in str(error):  # it is just being made
@@ -90,23 +89,13 @@ def read_status(state_directory: str, *, running: bool) -> DaemonStatus | None:
         raise _unreadable(str(path), str(error)) from error
 
 
-def _stored(path: Path, *, running: bool) -> str | None:
-    """Read the row of a database in WAL mode, and leave no file: one of root's would keep the daemon's user out.
+def _stored(path: Path) -> str | None:
+    from contextlib import closing
 
-    Without its two helpers SQLite makes them, unless it is told that nobody writes (sqlite.org/wal.html, section 8).
-    """
-    import sqlite3
+    from lmdiag.database import connect_readonly
 
-    helpers = all(path.with_name(path.name + end).exists() for end in ("-wal", "-shm"))
-    uri = path.absolute().as_uri() + ("?mode=ro" if running or helpers else "?mode=ro&immutable=1")
-    return _row(sqlite3.connect(uri, uri=True, timeout=2.0))
-
-
-def _row(connection: sqlite3.Connection) -> str | None:
-    try:
-        row = connection.execute("SELECT value FROM meta WHERE key = 'status'").fetchone()
-    finally:
-        connection.close()
+    with closing(connect_readonly(path)) as db:
+        row = db.execute("SELECT value FROM meta WHERE key = 'status'").fetchone()
     return None if row is None else str(row[0])
 
 

@@ -89,6 +89,14 @@ class Tracker:
         """Those that are open, and the last ones that were, the newest first."""
         return sorted(self._all.values(), key=lambda item: -item.last_at)
 
+    def open_reports(self) -> list[Report]:
+        """Return the last word on each incident that is open and was reported, as it would be told to a newcomer."""
+        return [
+            self._report(item, "opened" if item.reports == 1 else "repeated", item.last_at)
+            for item in self._all.values()
+            if item.open and item.reported_severity
+        ]
+
     def update(
         self,
         source: str,

@@ -94,6 +94,6 @@ def _waiting(url: str) -> str:
 def _retry_after(body: bytes, now: float) -> float | None:
     try:
         said = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, or one that is nested too deeply
         return None
     return retry_after(str(said.get("retry_after", "")), now) if isinstance(said, dict) else None

@@ -28,7 +28,7 @@ _REPORT = 8000
 _LINKS = 10
 _STEPS = ((20_000, 200), (2000, 50), (400, 10), (100, 3))
 """How the data are shortened, step by step: (characters of a text, entries of a list)."""
-_SECURE = re.compile(r"https?://[^\s<>]+\Z")
+_LINK = re.compile(r"https?://[^\s<>]+\Z")
 
 Json = dict[str, object]
 
@@ -111,4 +111,4 @@ def _links(message: Message) -> list[Json]:
     name = PROJECTS.get(site.project, site.project) if site else ""
     pairs = [(site.url, f"Where {name} raises it")] if site and site.url else []
     pairs += [(url, "Reference") for url in (message.card.references if message.card else ())]
-    return [{"href": url, "text": text} for url, text in pairs[:_LINKS] if _SECURE.match(url)]
+    return [{"href": url, "text": text} for url, text in pairs[:_LINKS] if _LINK.match(url)]
