@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from lmdiag import __version__
 from lmdiag.cli_catalog import add_catalog, run_catalog
+from lmdiag.cli_forward import add_forward, add_forwarding, forwarding, run_forward
 from lmdiag.config import ScanConfig
 from lmdiag.errors import LmdiagError, StateError
 from lmdiag.model import SEVERITIES
 
 if TYPE_CHECKING:
     from lmdiag.match.library import Library
-    from lmdiag.scan import Forward
 
 _FORMATS = ("text", "markdown", "jsonl")
 _EPILOG = """\
@@ -41,7 +41,6 @@ def parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
     _add_scan(commands)
     if arguments and arguments[0] == "scan":  # it starts without the parsers of the others
         return top
-    from lmdiag.cli_forward import add_forward
     from lmdiag.cli_receive import add_receive
     from lmdiag.cli_watch import add_watch
 
@@ -82,14 +81,7 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help=f"least severity for exit code 1: {', '.join(SEVERITIES)} (default: %(default)s)",
     )
     scan.add_argument("--exit-zero", action="store_true", help="exit with 0 whatever was found")
-    scan.add_argument(
-        "--forward",
-        action="store_true",
-        help="send what was found to the sinks of the configuration too, each incident once, however often it is scanned",
-    )
-    scan.add_argument(
-        "--config", metavar="FILE", help="the configuration that --forward uses (default: as lmdiag watch)"
-    )
+    add_forwarding(scan)
     scan.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal for more than 100 MB")
     scan.add_argument(
         "-v", "--verbose", action="store_true", help="whole messages, every symptom, every argument of the server"
@@ -213,7 +205,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "scan":
         from lmdiag.scan import scan
 
-        return scan(_scan_config(options), sys.stdout, sys.stderr, _forward(options))
+        return scan(_scan_config(options), sys.stdout, sys.stderr, forwarding(options))
     if options.command == "completion":
         return _completion(options.shell)
     if options.command == "catalog":
@@ -227,8 +219,6 @@ def _run(options: argparse.Namespace) -> int:
 
         return run_receive(options)
     if options.command in ("forward", "outbox"):
-        from lmdiag.cli_forward import run_forward
-
         return run_forward(options)
     if options.command == "cards" and options.action in ("check", "test"):
         from lmdiag import card_checks
@@ -274,14 +264,6 @@ def _scan_config(options: argparse.Namespace) -> ScanConfig:
         progress=not options.no_progress,
         verbose=options.verbose,
     )
-
-
-def _forward(options: argparse.Namespace) -> Forward | None:
-    if not options.forward:
-        return None
-    from lmdiag.cli_forward import forwarding
-
-    return forwarding(options)
 
 
 def _color(options: argparse.Namespace) -> bool | None:

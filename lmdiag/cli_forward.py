@@ -122,8 +122,22 @@ def _show(options: argparse.Namespace, config: WatchConfig) -> int:
     return show(config.state, options.name, options.style, library.card, config.color, config.width, sys.stdout)
 
 
-def forwarding(options: argparse.Namespace) -> Forward:
-    """Return what `--forward` of `scan` and `receive` does with incidents. Raises ConfigError."""
+def add_forwarding(command: argparse.ArgumentParser) -> None:
+    """Add the flags of a command that can forward what it found."""
+    command.add_argument(
+        "--forward",
+        action="store_true",
+        help="send what was found to the sinks of the configuration too, each incident once, however often it is found",
+    )
+    command.add_argument(
+        "--config", metavar="FILE", help="the configuration that --forward uses (default: as lmdiag watch)"
+    )
+
+
+def forwarding(options: argparse.Namespace) -> Forward | None:
+    """Return what `--forward`, if it was given, does with incidents. Raises ConfigError."""
+    if not options.forward:
+        return None
     from lmdiag.forward.once import check_sinks, forward_once
     from lmdiag.settings.file import load
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from lmdiag.cli_forward import add_forwarding, forwarding
+
 _EPILOG = """\
 examples:
   lmdiag receive /var/log/vllm --token-file /etc/lmdiag/receive-token
@@ -53,19 +55,11 @@ def add_receive(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     receive.add_argument(
         "--disable", action="append", default=[], metavar="ID", help="a card that is not to be used; may be repeated"
     )
-    receive.add_argument(
-        "--forward",
-        action="store_true",
-        help="send what was found to the sinks of the configuration too, each incident once",
-    )
-    receive.add_argument(
-        "--config", metavar="FILE", help="the configuration that --forward uses (default: as lmdiag watch)"
-    )
+    add_forwarding(receive)
 
 
 def run_receive(options: argparse.Namespace) -> int:
     """Run the command; return the exit code. Raises UsageError, ConfigError and CredentialError."""
-    from lmdiag.cli_forward import forwarding
     from lmdiag.receive.config import ReceiveConfig
     from lmdiag.receive.main import receive
 
@@ -78,4 +72,4 @@ def run_receive(options: argparse.Namespace) -> int:
         rules=tuple(options.rules),
         disabled=tuple(options.disable),
     )
-    return receive(config, sys.stdout, sys.stderr, forwarding(options) if options.forward else None)
+    return receive(config, sys.stdout, sys.stderr, forwarding(options))

@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from lmdiag.errors import StateError
 
+WAIT = 5.0
+"""Seconds to wait for another process's write."""
+
 
 class Schema(NamedTuple):
     """What a file of lmdiag's holds."""
@@ -23,14 +26,14 @@ class Schema(NamedTuple):
     """table: its columns, all of which must be there."""
 
 
-def open_database(path: str, schema: Schema, *, durable: bool, timeout: float = 5.0) -> tuple[sqlite3.Connection, str]:
+def open_database(path: str, schema: Schema, *, durable: bool) -> tuple[sqlite3.Connection, str]:
     """Open or create a database; return it, and what became of one that was damaged ("": nothing).
 
-    `durable`: a commit survives a power cut, at the price of waiting for the disk; else only a kill. `timeout`: seconds to
-    wait for another process's write. Raises StateError if it cannot be opened at all.
+    `durable`: a commit survives a power cut, at the price of waiting for the disk; else only a kill. Raises StateError if
+    it cannot be opened at all.
     """
     try:
-        return _sound(path, schema, durable=durable, timeout=timeout), ""
+        return _sound(path, schema, durable=durable), ""
     except sqlite3.DatabaseError as error:
         # the general code is that of a statement which does not fit: the tables are another program's
         if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
@@ -41,11 +44,11 @@ def open_database(path: str, schema: Schema, *, durable: bool, timeout: float = 
                 os.replace(path + suffix, f"{path}.damaged{suffix}")
         name = os.path.basename(path)
         problem = f"{path}: {error}; it was put aside as {name}.damaged, and a new one begun"
-        return connect(path, schema, durable=durable, timeout=timeout), problem
+        return connect(path, schema, durable=durable), problem
 
 
-def _sound(path: str, schema: Schema, *, durable: bool, timeout: float) -> sqlite3.Connection:
-    db = connect(path, schema, durable=durable, timeout=timeout)
+def _sound(path: str, schema: Schema, *, durable: bool) -> sqlite3.Connection:
+    db = connect(path, schema, durable=durable)
     try:
         (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
@@ -61,10 +64,10 @@ def _sound(path: str, schema: Schema, *, durable: bool, timeout: float) -> sqlit
     return db
 
 
-def connect(path: str, schema: Schema, *, durable: bool, timeout: float = 5.0) -> sqlite3.Connection:
+def connect(path: str, schema: Schema, *, durable: bool) -> sqlite3.Connection:
     """Open a database that is known to be sound, such as one that this process has open already."""
     existed = os.path.exists(path)
-    db = sqlite3.connect(path, timeout=timeout)
+    db = sqlite3.connect(path, timeout=WAIT)
     try:
         os.chmod(path, 0o600)
         db.execute("PRAGMA journal_mode = WAL")

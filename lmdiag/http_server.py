@@ -99,7 +99,6 @@ def _bind(host: str, port: int, failed: str, advice: str) -> _Server:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    block_on_close = False
     request_queue_size = 16
     respond: Callable[[Request], Reply]
     threads: int

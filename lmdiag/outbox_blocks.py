@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmdiag.errors import CardError
 from lmdiag.forward.data import data, rfc3339
+from lmdiag.forward.message import card_of
 from lmdiag.forward.outbox import DEAD, MERGED, WAITING
 from lmdiag.forward.texts import report
 from lmdiag.report.control import clip
@@ -63,7 +63,7 @@ def report_blocks(messages: Iterable[Message], cards: Callable[[str], Card]) -> 
     if newest.members:
         more = [bullet(Span(f"and {newest.left_out:,} more", "dim"))] if newest.left_out else []
         return [*report(newest), *more]
-    incident, card = newest.incident, _card(newest.incident.card, cards)
+    incident, card = newest.incident, card_of(newest.incident.card, cards)
     told = [] if incident.state == "opened" else watched_blocks(incident, card)
     return [*told, *incident_blocks(incident, card, verbose=True)]
 
@@ -112,10 +112,3 @@ def _standing(one: Delivery, now: float) -> str:
     due = "now" if one.next_at <= now else f"in {duration(one.next_at - now)}"
     tried = f"{attempts}, the next one {due}" if one.attempts else "not tried yet"
     return f"for {duration(now - one.created_at)}, {tried}"
-
-
-def _card(name: str | None, cards: Callable[[str], Card]) -> Card | None:
-    try:
-        return cards(name) if name else None
-    except CardError:
-        return None

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from lmdiag.blocks import feed_block, finish
 from lmdiag.config import ScanConfig
 from lmdiag.errors import InputError, UsageError
-from lmdiag.match.library import Library, open_library
+from lmdiag.match.library import Library, check_directories, open_library
 from lmdiag.model import SEVERITIES, Card, Incident, Summary
 from lmdiag.pipeline import Pipeline
 from lmdiag.read.archives import open_bytes, size
@@ -79,9 +79,7 @@ def scan(
     Returns the exit code: 0 nothing found, 1 an incident of `fail_on` or worse, 2 an input could not be read (to its
     end) or `forward` returned False, 130 interrupted. Raises UsageError if there is nothing at all to read.
     """
-    for directory in config.rules:
-        if not os.path.isdir(directory):
-            raise UsageError(f"--rules {directory}: there is no such directory; your own cards would be missing")
+    check_directories(config.rules)
     library = open_library(config.rules, config.disabled)
     warned = warn(library, 0, err)
     expansion = expand(config.paths)

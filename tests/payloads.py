@@ -95,10 +95,13 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def outside_code(text: str, escapes: str = r"(?!)") -> list[str]:
-    """Return the lines of chat markup without what stands in code, and without what matches `escapes`."""
+    """Return the lines of chat markup with a NUL for what stands in code, and for what matches `escapes`.
+
+    What is inert is a character all the same, and keeps what stands around it apart.
+    """
     fences = re.findall(r"^```$", text, re.MULTILINE)
     assert len(fences) % 2 == 0, text
     assert text.count("```") == len(fences), "a fence within the code"
     # In one go, from left to right, as a reader of markup does it.
     inert = rf"(?ms:^```\n.*?\n```$)|`[^`\n]+`|{escapes}"
-    return re.sub(inert, "", text).split("\n")
+    return re.sub(inert, "\0", text).split("\n")

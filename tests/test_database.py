@@ -16,7 +16,7 @@ SCHEMA = Schema(3, "CREATE TABLE IF NOT EXISTS things (name TEXT PRIMARY KEY, si
 
 def opened(path: Path, schema: Schema = SCHEMA) -> tuple[sqlite3.Connection, str]:
     """Open it as a daemon does."""
-    return open_database(str(path), schema, durable=True, timeout=0)
+    return open_database(str(path), schema, durable=True)
 
 
 def test_a_new_one_is_made_for_its_owner_only(tmp_path: Path) -> None:
@@ -63,7 +63,8 @@ def test_what_cannot_be_used_is_put_aside_whole(tmp_path: Path, make) -> None:  
     db.execute("INSERT INTO things VALUES ('a', 1)")
 
 
-def test_one_that_is_in_use_stays_where_it_is(tmp_path: Path) -> None:
+def test_one_that_is_in_use_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmdiag.database.WAIT", 0.0)
     db, _ = opened(tmp_path / "x.db")
     db.execute("PRAGMA locking_mode = EXCLUSIVE")
     db.execute("BEGIN EXCLUSIVE")

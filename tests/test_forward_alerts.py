@@ -68,27 +68,20 @@ def test_one_failure_differs_between_nodes_by_the_instance_alone() -> None:
     assert {name for name in here if here[name] != there[name]} == {"instance"}
 
 
-def test_the_configuration_cannot_replace_our_labels_or_spoil_the_alert() -> None:
-    spoilt = {**dict.fromkeys(alerts.OWN, "mine"), "a-b": "1", "": "1", "1a": "1", "__x": "1", "é": "1", "empty": ""}
-    assert labels(message(), spoilt) == labels(message(), {})
-
-
 @pytest.mark.parametrize("name", ["team", "_x", "Data_Center9", "model"])
 def test_labels_that_the_configuration_adds(name: str) -> None:
     assert labels(message(), {name: "x"}) == {**labels(message(), {}), name: "x"}
 
 
-@pytest.mark.parametrize("name", [*sorted(alerts.OWN), "a-b", "", "1a", "__x", "é", "team\n"])
-def test_the_configuration_refuses_what_would_not_be_added(name: str) -> None:
+@pytest.mark.parametrize("name", [*labels(message(), {}), "a-b", "", "1a", "__x", "é", "team\n"])
+def test_the_configuration_refuses_what_is_ours_and_what_alertmanager_would_refuse(name: str) -> None:
     with pytest.raises(WrongValueError):
         Labels().parse({name: "x"})
 
 
-@given(source=HOSTILE, instance=HOSTILE, extra=st.dictionaries(HOSTILE, HOSTILE, max_size=4))
-def test_whatever_a_node_names_its_files_alertmanager_takes_the_labels(
-    source: str, instance: str, extra: dict[str, str]
-) -> None:
-    given_labels = labels(of(UNMATCHED._replace(source=source))._replace(instance=instance), extra)
+@given(source=HOSTILE, instance=HOSTILE)
+def test_whatever_a_node_names_its_files_alertmanager_takes_the_labels(source: str, instance: str) -> None:
+    given_labels = labels(of(UNMATCHED._replace(source=source))._replace(instance=instance), {})
     for name, value in given_labels.items():
         assert re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", name)
         value.encode()  # there are no surrogates

@@ -209,6 +209,19 @@ def test_dropping_a_report_drops_what_the_sink_would_know_by_it(outbox: Outbox, 
     assert bool(outbox.alerts("x")) is left
 
 
+def test_a_summary_that_was_delivered_meanwhile_keeps_its_incidents(outbox: Outbox) -> None:
+    """`drop` has seen it waiting; without them, nobody would end the storm."""
+    put(outbox, report("a"), report("b"))
+    with outbox.transaction():
+        for name in "ab":
+            outbox.set_alert(alert(report(name))._replace(sent=False))
+    outbox.merge(outbox.waiting("x", 2), summary(2), NOW)
+    seen = outbox.waiting("x", 1)
+    outbox.finish(seen, DELIVERED, NOW)
+    assert outbox.drop(seen) == 0
+    assert {one.alert for one in outbox.alerts("x").values()} == {"storm-1"}
+
+
 def test_what_waits_for_a_sink_that_is_no_more_becomes_a_dead_letter(outbox: Outbox) -> None:
     put(outbox, report("a"), report("b"))
     put(outbox, report("c"), sink="gone", now=NOW)

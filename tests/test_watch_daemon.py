@@ -316,11 +316,23 @@ def outbox(node: Node) -> list[tuple[str, str | None]]:
     return [(message.incident.state, message.incident.card) for one in found if (message := one.message)]
 
 
-def test_what_is_told_is_forwarded(tmp_path: Path, library: Library) -> None:
-    node = Node(tmp_path, library, sinks=(WEBHOOK,))
+def failed(directory: Path, library: Library) -> Node:
+    """A node with a sink, on which a server has failed to start."""
+    node = Node(directory, library, sinks=(WEBHOOK,))
     node.step()
     node.write(SERDE)
     node.step()
+    return node
+
+
+def lose_state(node: Node) -> None:
+    """Kill the daemon, and damage what it knows."""
+    node.kill()
+    Path(node.daemon.config.state, "state.db").write_bytes(b"damaged" * 1000)
+
+
+def test_what_is_told_is_forwarded(tmp_path: Path, library: Library) -> None:
+    node = failed(tmp_path, library)
     node.write(HEALTHY)
     node.step(2.0)
     assert outbox(node) == [("opened", "lmcache-mla-naive-serde"), ("resolved", "lmcache-mla-naive-serde")]
@@ -356,12 +368,8 @@ def test_what_waits_in_the_state_is_forwarded_after_a_kill(tmp_path: Path, libra
 
 
 def test_alerts_of_a_state_that_was_lost_are_ended(tmp_path: Path, library: Library) -> None:
-    node = Node(tmp_path, library, sinks=(WEBHOOK,))
-    node.step()
-    node.write(SERDE)
-    node.step()
-    node.kill()
-    (tmp_path / "state" / "state.db").write_bytes(b"damaged" * 1000)
+    node = failed(tmp_path, library)
+    lose_state(node)
     node.log.write_bytes(b"")
     node.start()
     node.step()
@@ -369,12 +377,8 @@ def test_alerts_of_a_state_that_was_lost_are_ended(tmp_path: Path, library: Libr
 
 
 def test_a_server_that_is_still_down_is_not_called_well_because_the_state_was_lost(tmp_path: Path, library: Library) -> None:
-    node = Node(tmp_path, library, sinks=(WEBHOOK,))
-    node.step()
-    node.write(SERDE)
-    node.step()
-    node.kill()
-    (tmp_path / "state" / "state.db").write_bytes(b"damaged" * 1000)
+    node = failed(tmp_path, library)
+    lose_state(node)
     node.start()
     node.step()
     node.step(5.0)
@@ -385,10 +389,7 @@ def test_a_server_that_is_still_down_is_not_called_well_because_the_state_was_lo
 
 
 def test_what_is_open_is_told_to_a_new_outbox_and_to_a_new_sink(tmp_path: Path, library: Library) -> None:
-    node = Node(tmp_path, library, sinks=(WEBHOOK,))
-    node.step()
-    node.write(SERDE)
-    node.step()
+    node = failed(tmp_path, library)
     for file in (tmp_path / "state").glob("outbox.db*"):
         file.unlink()
     node.step(5.0)

@@ -15,13 +15,10 @@ from lmdiag.forward.message import NO_CARD, Message
 from lmdiag.model import Advice
 from lmdiag.report.control import clip, one_line, shorten, visible
 
-OWN = frozenset({"alertname", "card", "severity", "instance", "source", "fingerprint"})
-"""The names of our labels; `alertname` is LmdiagIncident."""
 DESCRIPTION = 4000
 """Characters. Alertmanager has no limit of its own, but each receiver behind it has one."""
 _ADVICE = 1000
 _VALUE = 200
-_LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _URL = re.compile(
     r"https?://[a-zA-Z0-9.-]+(?::\d{1,5})?(?:[/?#](?:[\w.~:/?#@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?", re.ASCII
 )
@@ -29,14 +26,13 @@ _MAX_URL = 2000
 
 
 def labels(message: Message, extra: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels of a report: its identity, the severity, and those of the `extra` ones that may be added.
+    """Return the labels of a report: its identity, the severity, and the `extra` ones, which the configuration has checked.
 
-    None is empty, none has more than about 200 characters, and the same failure without a card has the same
+    None is empty, none of our own has more than about 200 characters, and the same failure without a card has the same
     `fingerprint` on each node.
     """
     incident = message.incident
-    named = {name: value for name, value in extra.items() if _may_add(name)}
-    named |= {"alertname": "LmdiagIncident", "fingerprint": incident.fingerprint}
+    named = dict(extra) | {"alertname": "LmdiagIncident", "fingerprint": incident.fingerprint}
     named |= {"card": incident.card or NO_CARD, "source": incident.source}
     named |= {"severity": incident.severity, "instance": message.instance}
     return {name: label for name, value in named.items() if (label := _label(value))}
@@ -89,14 +85,6 @@ def succession(message: Message, known: Message | None) -> list[Message]:
         return [message]
     end = known._replace(incident=known.incident._replace(state="resolved"))
     return [end] if message.incident.state == "resolved" else [end, message]
-
-
-def _may_add(name: str) -> bool:
-    """Whether Alertmanager takes a label of this name, and it hides none of ours; the configuration is checked for it.
-
-    https://prometheus.io/docs/concepts/data_model/#metric-names-and-labels; with two underscores they are Prometheus' own.
-    """
-    return name not in OWN and _LABEL_NAME.fullmatch(name) is not None and not name.startswith("__")
 
 
 def _label(value: str) -> str:

@@ -11,9 +11,8 @@ from hashlib import sha256
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from lmdiag.errors import CardError
 from lmdiag.forward.credentials import CredentialError, credential
-from lmdiag.forward.message import DELIVERED, GONE, MAX_AFTER, REJECTED, RETRY, Message, Outcome
+from lmdiag.forward.message import DELIVERED, GONE, MAX_AFTER, REJECTED, RETRY, Message, Outcome, card_of
 from lmdiag.forward.outbox import DEAD, MERGED, WAITING
 from lmdiag.forward.outbox import DELIVERED as DONE
 from lmdiag.forward.sink import MEMORY
@@ -224,7 +223,7 @@ class Courier:
         pause = min(_LAST_PAUSE, _FIRST_PAUSE * 2.0 ** min(one.attempts, 20)) * (0.8 + 0.4 * self._chance())
         if wish is None:
             return pause
-        return max(min(wish, MAX_AFTER) + self._chance(), min(pause, _LAST_PAUSE / 10))  # "at once" is no way to wait
+        return max(wish + self._chance(), min(pause, _LAST_PAUSE / 10))  # "at once" is no way to wait
 
     # -- what is active ----------------------------------------------------------------------------------------------
 
@@ -269,14 +268,6 @@ def _content(name: str, key: str) -> str:
         return credential(name, key) if name else ""
     except CredentialError:
         return ""
-
-
-def card_of(name: str | None, cards: Callable[[str], Card]) -> Card | None:
-    """Return an incident's card; None if it has none, or none that can be read any more."""
-    try:
-        return cards(name) if name else None
-    except CardError:
-        return None
 
 
 def defect(error: Exception) -> str:

@@ -11,8 +11,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from lmdiag.errors import StateError
-from lmdiag.forward.courier import GIVE_UP, Courier, card_of
-from lmdiag.forward.message import RESULTS, Message
+from lmdiag.forward.courier import GIVE_UP, Courier
+from lmdiag.forward.message import RESULTS, Message, card_of
 from lmdiag.forward.outbox import DEAD, WAITING, Outbox
 from lmdiag.forward.rounds import Rounds, Turn
 from lmdiag.forward.routes import wants
@@ -165,6 +165,7 @@ class Forwarder:
                 self._outbox.abandon([sink.name for sink in self._config.sinks], now - GIVE_UP, now)
             for lost in self._outbox.trim(now, age=self._config.outbox_age, size=self._config.outbox_size):
                 self._lost[lost] += 1
+            self.problem = ""
         except StateError as error:
             self.problem = str(error)
 

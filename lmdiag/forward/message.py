@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+from lmdiag.errors import CardError
 from lmdiag.model import Card, Incident
 
 
@@ -62,3 +64,11 @@ MAX_AFTER = 3600.0
 DELIVERED, RETRY, REJECTED, GONE = "delivered", "retry", "rejected", "gone"
 RESULTS = (DELIVERED, RETRY, REJECTED, GONE)
 """retry: it may be taken later. rejected: this message never will be. gone: the receiver wants nothing more, ever."""
+
+
+def card_of(name: str | None, cards: Callable[[str], Card]) -> Card | None:
+    """Return an incident's card; None if it has none, or none that can be read any more."""
+    try:
+        return cards(name) if name else None
+    except CardError:
+        return None

@@ -10,11 +10,11 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any
 
 from lmdiag.database import Schema, connect, open_database
 from lmdiag.errors import StateError
 from lmdiag.forward.message import Message
+from lmdiag.forward.reading import Reading
 from lmdiag.forward.rows import Alert, Count, Delivery, encoded
 
 FILE = "outbox.db"
@@ -55,11 +55,10 @@ WHERE number = :number AND status IN ('waiting', 'dead') AND NOT EXISTS (
     AND later.status IN ('delivered', 'merged')
 )
 """
-_DELIVERY = ", ".join(Delivery._fields)
 _ALERT = ", ".join(Alert._fields)
 
 
-class Outbox:
+class Outbox(Reading):
     """An open outbox. Raises StateError where the file cannot be used."""
 
     def __init__(self, directory: str, *, checked: bool = True, timeout: float = 5.0) -> None:
@@ -73,13 +72,14 @@ class Outbox:
         try:
             os.makedirs(directory, mode=0o700, exist_ok=True)
             if checked:
-                self._db, self.problem = open_database(self.path, _SCHEMA, durable=True)
+                db, self.problem = open_database(self.path, _SCHEMA, durable=True)
             else:
-                self._db = connect(self.path, _SCHEMA, durable=True)
-            self._db.execute(f"PRAGMA busy_timeout = {round(1000 * timeout)}")
+                db = connect(self.path, _SCHEMA, durable=True)
+            db.execute(f"PRAGMA busy_timeout = {round(1000 * timeout)}")
             self._file = os.stat(self.path)
         except (OSError, sqlite3.Error) as error:
             raise StateError(f"{self.path}: {error}; see that this user may write there") from error
+        super().__init__(db, lambda error: StateError(f"{self.path}: it cannot be read: {error}"))
 
     def is_there(self) -> bool:
         """Whether the file is still the one that was opened: what is written into a removed one is found by nobody."""
@@ -87,10 +87,6 @@ class Outbox:
             return os.path.samestat(os.stat(self.path), self._file)
         except OSError:
             return False
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -120,7 +116,7 @@ class Outbox:
 
     def waiting(self, sink: str, limit: int) -> list[Delivery]:
         """Return what a sink is to be sent next, in its order."""
-        return self._deliveries("WHERE sink = ? AND status = ? ORDER BY number LIMIT ?", (sink, WAITING, limit))
+        return self._page(sink, [WAITING], limit=limit)
 
     def finish(
         self, deliveries: Iterable[Delivery], status: str, now: float, detail: str = "", *, tried: bool = True
@@ -245,7 +241,7 @@ class Outbox:
                 "(SELECT max(number) FROM deliveries) - ?)",
                 (DELIVERED, MERGED, now - KEPT, _KEPT_COUNT),
             )
-            lost = self._deliveries("WHERE status = ? AND done_at < ?", (DEAD, now - age))
+            lost = self._deliveries("status = ? AND done_at < ?", (DEAD, now - age))
             self._delete(lost)
             for one in self._beyond(size):
                 if one.status in (WAITING, DEAD):
@@ -263,7 +259,7 @@ class Outbox:
         )
         totals = accumulate(length + _OVERHEAD for _, length in rows)
         numbers = [number for (number, _), total in zip(rows, totals, strict=True) if total > size]
-        return [one for number in numbers for one in self._deliveries("WHERE number = ?", (number,))]
+        return [one for number in numbers for one in self._deliveries("number = ?", (number,))]
 
     def abandon(self, sinks: Sequence[str], before: float, now: float) -> None:
         """Make dead letters of what has waited since then for sinks that are none of these: nobody delivers it."""
@@ -277,16 +273,8 @@ class Outbox:
             self._db.execute(f"DELETE FROM alerts WHERE told_at < ? AND sink NOT IN ({marks})", (before, *sinks))  # noqa: S608
 
     def select(self, sink: str | None, statuses: Sequence[str]) -> list[Delivery]:
-        """Return deliveries in these statuses, the oldest first."""
-        marks = ", ".join("?" * len(statuses))
-        where = f"WHERE status IN ({marks})" + (" AND sink = ?" if sink else "") + " ORDER BY number"
-        return self._deliveries(where, (*statuses, *((sink,) if sink else ())))
-
-    def find(self, name: str) -> list[Delivery]:
-        """Return the deliveries of a number, a key or an incident's id, the oldest first."""
-        return self._deliveries(
-            "WHERE CAST(number AS TEXT) = ? OR key = ? OR incident = ? ORDER BY number", (name, name, name)
-        )
+        """Return deliveries of one sink or all, in these statuses, the oldest first."""
+        return self._page(sink, statuses)
 
     def revive(self, deliveries: Iterable[Delivery], now: float) -> int:
         """Let dead letters, and what waits for its next attempt, be sent at once; their 24 hours begin anew.
@@ -310,9 +298,10 @@ class Outbox:
         """Remove what is not done, and what the sink would have known by it."""
         count = 0
         for one in deliveries:
-            count += self._db.execute(
-                "DELETE FROM deliveries WHERE number = ? AND status IN (?, ?)", (one.number, WAITING, DEAD)
-            ).rowcount
+            row = (one.number, WAITING, DEAD)
+            if not self._db.execute("DELETE FROM deliveries WHERE number = ? AND status IN (?, ?)", row).rowcount:
+                continue  # it was delivered meanwhile
+            count += 1
             message = one.message
             if message is not None and message.members:
                 self._db.execute("DELETE FROM alerts WHERE sink = ? AND alert = ?", (one.sink, message.alert))
@@ -323,12 +312,3 @@ class Outbox:
                 (one.sink, one.incident),
             )
         return count
-
-    def _deliveries(self, where: str, values: Sequence[object]) -> list[Delivery]:
-        return [Delivery._make(row) for row in self._ask(f"SELECT {_DELIVERY} FROM deliveries {where}", values)]  # noqa: S608
-
-    def _ask(self, question: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        try:
-            return self._db.execute(question, values).fetchall()
-        except sqlite3.Error as error:
-            raise StateError(f"{self.path}: it cannot be read: {error}") from error

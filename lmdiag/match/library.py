@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lmdiag.errors import CatalogError
+from lmdiag.errors import CatalogError, UsageError
 from lmdiag.match.cards import Problem
 from lmdiag.match.catalog_format import DIRECTORY, FILE, SETTINGS
 from lmdiag.match.clues import Clues
@@ -130,6 +130,13 @@ class Library:
         """Go on without a catalogue of which a part is damaged."""
         self._broken.append(Problem("", "", str(error)))
         self.sites.remove(sites)
+
+
+def check_directories(directories: Sequence[str]) -> None:
+    """Raise UsageError if a directory of a site's own cards is not there: without a word they would be missing."""
+    for directory in directories:
+        if not os.path.isdir(directory):
+            raise UsageError(f"{directory}: there is no such directory of cards; your own would be missing")
 
 
 def open_library(rules: Sequence[str] = (), disabled: Sequence[str] = ()) -> Library:

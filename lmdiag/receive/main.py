@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from contextlib import suppress
@@ -12,7 +11,7 @@ from lmdiag import __version__
 from lmdiag.errors import UsageError
 from lmdiag.forward.credentials import token
 from lmdiag.http_server import HttpServer
-from lmdiag.match.library import open_library
+from lmdiag.match.library import check_directories, open_library
 from lmdiag.receive.receiver import QUEUE, SECONDS, Receiver
 from lmdiag.report.control import one_line
 from lmdiag.settings.values import address, is_loopback
@@ -68,9 +67,7 @@ def _check(config: ReceiveConfig) -> None:
         raise UsageError("name the logs: either as PATH, or by --logs with labels of the alerts in it")
     if "-" in config.paths:
         raise UsageError("standard input has no past to look at; name files")
-    for directory in config.rules:
-        if not os.path.isdir(directory):
-            raise UsageError(f"--rules {directory}: there is no such directory; your own cards would be missing")
+    check_directories(config.rules)
     if config.token_file:
         token(config.token_file, "token-file")
     elif not config.no_token:

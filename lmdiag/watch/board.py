@@ -82,7 +82,7 @@ class Board:
             self._live.update(status)
 
     def _sinks(self) -> tuple[SinkStatus, ...]:
-        forwarder = self._daemon.forwarder
+        forwarder = self._daemon.handover.forwarder
         return forwarder.statuses() if forwarder else ()
 
     def _problems(self) -> tuple[str, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO
 
 from lmdiag.errors import StateError
-from lmdiag.forward.forwarder import Told
 from lmdiag.report.control import visible
+from lmdiag.watch.handover import Handover
 from lmdiag.watch.notify import with_priority
 from lmdiag.watch.store import Pending, Saved
 
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
     from lmdiag.watch.stream import Stream
     from lmdiag.watch.tracker import Report, Tracker
 
-_T = TypeVar("_T")
 SAVE_EVERY = 5.0
 """Seconds between two saves of mere positions; what there is to report is saved before it is told."""
-_PUT_EVERY = 5.0
-"""Seconds between two tries to write to an outbox that cannot be written."""
 MAX_SETTLE = 10.0
 """A failure that goes on being logged is looked at after so many seconds, though it has not settled."""
 _TURN = 1 << 20
@@ -68,12 +65,9 @@ class Daemon:
         self.store = store
         self.outlet = outlet
         self.counters = counters
-        self.forwarder = forwarder
         self.untold: list[Pending] = store.pending()
         """Reports that are not printed yet."""
-        self._unsent = list(self.untold)  # reports that are not in the outbox yet
-        self._unsent_at = 0.0
-        self._reconciled = False
+        self.handover = Handover(forwarder, self.untold)
         self._printed: list[int] = []
         self._told: list[int] = []
         self._err = err
@@ -146,8 +140,8 @@ class Daemon:
             times.append(due)
         if self._dirty:
             times.append(self._saved_at + SAVE_EVERY)
-        if self._unsent:
-            times.append(self._unsent_at)
+        if (due := self.handover.due) is not None:
+            times.append(due)
         return max(0.0, min(times) - now)
 
     def finish(self, now: float) -> None:
@@ -162,7 +156,7 @@ class Daemon:
     def reload(self, config: WatchConfig, library: Library) -> None:
         """Go on with another configuration and other cards."""
         self.config, self.library = config, library
-        self._reconciled = False
+        self.handover.reload()
         self.outlet.cards = library.card
         self.counters.know_cards((name, severity) for name, (_, severity, _) in library.pack.headers.items())
         for stream in self.streams.all():
@@ -278,7 +272,7 @@ class Daemon:
         self._saved_at = now
         tracker, reports = self.tracker, self._reports
         self._reports = []
-        numbers: list[int] | None = self._attempt(
+        numbers = self._attempt(
             lambda: self.store.save(
                 saved, now, changed=tracker.changed.values(), removed=tracker.removed, reports=reports, told=self._told
             )
@@ -287,7 +281,7 @@ class Daemon:
             Pending(number, report) for number, report in zip(numbers or [0] * len(reports), reports, strict=True)
         ]
         self.untold += pending
-        self._unsent += pending
+        self.handover.add(pending)
         if numbers is None:
             return
         self._dirty.clear()
@@ -295,52 +289,29 @@ class Daemon:
         tracker.changed.clear()
         tracker.removed.clear()
 
-    def _attempt(self, action: Callable[[], _T], about: str = "") -> _T | None:
+    def _attempt(self, action: Callable[[], list[int]]) -> list[int] | None:
         try:
             found = action()
         except StateError as error:
-            self.say(about, str(error))
+            self.say("", str(error))
             return None
-        self.say(about, "")
+        self.say("", "")
         return found
 
     def _tell(self, now: float) -> None:
         """Tell what is to be told, and note that it was: after a kill it need not be told again."""
-        self._forward(now)
+        self.say("outbox", self.handover.step(now, self._open_reports))
         self._print(now)
-        unsent = {number for number, _ in self._unsent}
+        unsent = self.handover.numbers
         self._told += [number for number in self._printed if number and number not in unsent]
         self._printed = [number for number in self._printed if number in unsent]
         if self._told and self._attempt(lambda: self.store.save({}, 0.0, told=self._told)) is not None:
             self._told = []
 
-    def _forward(self, now: float) -> None:
-        """Put into the outbox what is not there yet. While that fails the reports stay in the state."""
-        forwarder = self.forwarder
-        if forwarder is None:
-            self._unsent.clear()
-            return
-        forwarder.tend()
-        self._reconciled = self._reconciled and forwarder.is_there()
-        if now < self._unsent_at or not (self._unsent or self._is_to_reconcile()):
-            return
-        told = [Told(report.incident, report.number) for _, report in self._unsent]
-        if self._attempt(lambda: self._hand_over(forwarder, told), "outbox") is None:
-            self._unsent_at = now + _PUT_EVERY
-        else:
-            self._unsent.clear()
-
-    def _is_to_reconcile(self) -> bool:
-        """Whether sinks are to be brought up to what is open, and all is known of that: every log has been looked at."""
-        streams = list(self.streams.all())
-        return not self._reconciled and all(one.caught_up and one.changed_at is None for one in streams)
-
-    def _hand_over(self, forwarder: Forwarder, told: Sequence[Told]) -> int:
-        count = forwarder.put(told)
-        if self._is_to_reconcile():
-            forwarder.reconcile([Told(report.incident, report.number) for report in self.tracker.open_reports()])
-            self._reconciled = True
-        return count
+    def _open_reports(self) -> Sequence[Report] | None:
+        """Return what is open, if all is known of that: every log has been looked at."""
+        looked_at = all(one.caught_up and one.changed_at is None for one in self.streams.all())
+        return self.tracker.open_reports() if looked_at else None
 
     def _print(self, now: float) -> None:
         if self.untold:

@@ -15,9 +15,9 @@ from typing import TextIO
 
 from lmdiag import __version__
 from lmdiag.config import WatchConfig
-from lmdiag.errors import LmdiagError, UsageError
+from lmdiag.errors import LmdiagError
 from lmdiag.forward.forwarder import Forwarder
-from lmdiag.match.library import Library, open_library
+from lmdiag.match.library import Library, check_directories, open_library
 from lmdiag.read.wake import REST, Waker, open_waker
 from lmdiag.report.control import visible
 from lmdiag.watch.board import Board
@@ -181,7 +181,7 @@ class _Loop:
         if self._forwarder is not None:
             self._forwarder.reload(config, library.card)
         elif config.sinks:
-            self._forwarder = self._daemon.forwarder = Forwarder(
+            self._forwarder = self._daemon.handover.forwarder = Forwarder(
                 config._replace(state=self._config.state), library.card
             )
             self._forwarder.start()
@@ -231,9 +231,7 @@ class _Loop:
 
 
 def _library(config: WatchConfig) -> Library:
-    for directory in config.rules:
-        if not os.path.isdir(directory):
-            raise UsageError(f"{directory}: there is no such directory of cards; your own would be missing")
+    check_directories(config.rules)
     return open_library(config.rules, config.disabled)
 
 

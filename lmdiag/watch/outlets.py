@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
-from lmdiag.errors import CardError
+from lmdiag.forward.message import card_of
 from lmdiag.report.jsonl import dumps, incident_object
 from lmdiag.report.watched import watched_blocks
 from lmdiag.watch.notify import with_priority
@@ -42,7 +42,7 @@ class Outlet:
     def tell(self, incident: Incident) -> None:
         """Print one report, at once."""
         if self.live is not None:
-            self.live(incident, self._card(incident))
+            self.live(incident, card_of(incident.card, self.cards))
             return
         if self._format == "jsonl":
             self._out.write(dumps(incident_object(incident)) + "\n")
@@ -52,20 +52,16 @@ class Outlet:
             from lmdiag.report.text import print_blocks
 
             print_blocks(
-                watched_blocks(incident, self._card(incident)), file=self._out, color=self._color, width=self._width
+                watched_blocks(incident, card_of(incident.card, self.cards)),
+                file=self._out,
+                color=self._color,
+                width=self._width,
             )
             self._out.write("\n")
         self._out.flush()
 
-    def _card(self, incident: Incident) -> Card | None:
-        """Return the incident's card; one that cannot be read any more costs its text, not the report."""
-        try:
-            return self.cards(incident.card) if incident.card else None
-        except CardError:
-            return None
-
     def _prefixed(self, incident: Incident) -> str:
         from lmdiag.report.plain import render_plain
 
-        text = render_plain(watched_blocks(incident, self._card(incident)), self._width or _JOURNAL_WIDTH)
+        text = render_plain(watched_blocks(incident, card_of(incident.card, self.cards)), self._width or _JOURNAL_WIDTH)
         return with_priority("info" if incident.state == "resolved" else incident.severity, text)

@@ -33,23 +33,22 @@ class AppriseSink:
         self._call: threading.Thread | None = None
 
     def send(self, messages: Sequence[Message], now: float) -> Outcome:  # noqa: ARG002 (the time is in the messages)
-        """Notify all services of the messages, within `timeout`."""
+        """Notify all services of the message, within `timeout`."""
+        (message,) = messages
         try:
             services = self._services()
         except ImportError:
             return Outcome(RETRY, "apprise is not installed: pip install 'lmdiag[apprise]'")
         except CredentialError as error:
             return Outcome(RETRY, str(error))
-        return self._within_timeout(messages, services)
+        return self._within_timeout(message, services)
 
     def preview(self, messages: Sequence[Message], now: float) -> str:  # noqa: ARG002
         """Return what the services of the URLs would be sent; the URLs are secrets as a whole."""
+        (message,) = messages
         count = len(_lines(self._config))
-        return "".join(
-            f"notify the URLs of {self._config.url_file} ({count})\n{texts.headline(message)}\n\n"
-            f"{texts.plain(message, _LONGEST)}\n"
-            for message in messages
-        )
+        head = f"notify the URLs of {self._config.url_file} ({count})\n{texts.headline(message)}"
+        return f"{head}\n\n{texts.plain(message, _LONGEST)}\n"
 
     def _services(self) -> list[Any]:
         """Make the services of the URLs. Raises CredentialError, and ImportError without Apprise."""
@@ -71,7 +70,7 @@ class AppriseSink:
             services.append(apprise.Apprise(service, asset=asset))
         return services
 
-    def _within_timeout(self, messages: Sequence[Message], services: list[Any]) -> Outcome:
+    def _within_timeout(self, message: Message, services: list[Any]) -> Outcome:
         """Notify in a thread: the sockets' timeouts do not bound a server that sends a byte now and then."""
         if self._call is not None and self._call.is_alive():
             return Outcome(RETRY, "the call before this one has not ended yet")
@@ -79,8 +78,7 @@ class AppriseSink:
         done = threading.Event()
 
         def call() -> None:
-            for message in messages:
-                failed.extend(service[0].service_name for service in services if not _notify(service, message))
+            failed.extend(service[0].service_name for service in services if not _notify(service, message))
             done.set()
 
         self._call = threading.Thread(target=call, name=f"apprise {self._config.name}", daemon=True)

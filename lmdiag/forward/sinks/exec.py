@@ -56,21 +56,15 @@ class ExecSink:
         self._config = config
 
     def send(self, messages: Sequence[Message], now: float) -> Outcome:  # noqa: ARG002 (the time is in the messages)
-        """Run the program once for each message, until one of them is not taken."""
-        outcome = Outcome(DELIVERED)
-        for message in messages:
-            outcome = self._run(message)
-            if outcome.result != DELIVERED:
-                break
-        return outcome
+        """Run the program for the message."""
+        (message,) = messages
+        return self._run(message)
 
     def preview(self, messages: Sequence[Message], now: float) -> str:  # noqa: ARG002
         """Return what is run, the variables that it gets from us, and its standard input."""
-        return "".join(
-            "".join(f"{name}={shlex.quote(value)} " for name, value in _variables(message).items())
-            + f"{one_line(shlex.join(self._config.command))} <<<\n{record(message)}"
-            for message in messages
-        )
+        (message,) = messages
+        variables = "".join(f"{name}={shlex.quote(value)} " for name, value in _variables(message).items())
+        return f"{variables}{one_line(shlex.join(self._config.command))} <<<\n{record(message)}"
 
     def _run(self, message: Message) -> Outcome:
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
