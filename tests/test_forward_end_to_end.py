@@ -14,6 +14,8 @@ import pytest
 from planted import CREDENTIALS, LOG_SECRETS, assert_clean
 from receiver import Answer, Receiver, Taken
 
+from lmdiag.watch.status import read_status
+
 BEARER, PASSWORD, SIGNING_KEY, ROUTING_KEY, HOOK = CREDENTIALS
 HF_TOKEN, OPENAI_KEY, API_KEY, PROMPT = LOG_SECRETS
 LOG = (Path(__file__).parent / "logs" / "mla-serde-start-failed.log").read_text()
@@ -82,6 +84,11 @@ def test_every_kind_of_receiver_gets_the_advice_and_no_secret(tmp_path: Path, re
     (tmp_path / "config.toml").write_text(config(tmp_path, receivers))
     printed = watch(tmp_path)
     assert_clean(printed, "what was printed")
+    status = read_status(str(tmp_path / "state"), running=False)
+    assert status is not None
+    delivered = {sink.name: dict(sink.results)["delivered"] for sink in status.sinks}
+    once = receivers.keys() - {"alertmanager"}  # which is sent what is active again
+    assert {name: delivered[name] for name in once} == {name: len(receivers[name].taken) for name in once}
     for name, receiver in receivers.items():
         assert any("remote_serde" in taken.body.decode() for taken in receiver.taken), f"{name}: {printed}"
         for own in set(OWN[name]) - {SIGNING_KEY}:

@@ -74,6 +74,10 @@ class Board:
         if mark == self._shown and now - self._shown_at < IDLE_EVERY:
             return
         self._shown, self._shown_at = mark, now
+        self.show(now)
+
+    def show(self, now: float) -> None:
+        """Show how things are, whatever was shown before; also the last thing to be done."""
         status = self.status(now)
         self._daemon.keep_status(status_to_json(status))
         if self._monitor is not None:

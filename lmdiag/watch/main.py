@@ -131,6 +131,7 @@ class _Loop:
         self._daemon.finish(self._clock())
         if self._forwarder is not None:
             self._forwarder.drain(DRAIN_ONCE if self._config.once else DRAIN)
+        self._board.show(self._clock())
         unread = [
             stream.source.name
             for stream in self._daemon.streams.all()
