@@ -25,17 +25,17 @@ class Pipeline:
 
     def feed(self, line: Line) -> None:
         """Take the next line of the source."""
-        if self._assembler.skips(line):
-            return
         for event in self._assembler.feed(line):
             self._diagnoser.feed(event)
 
-    def run_end(self, data: bytes, start: int) -> tuple[int, int]:
-        """Return the end of a run of whole lines from `start` that need not be fed, and how many they are.
+    @property
+    def busy(self) -> bool:
+        """Whether all lines have to be fed. If not, those without an anchor change nothing, and need not be."""
+        return self._assembler.busy
 
-        They would change nothing.
-        """
-        return self._assembler.run_end(data, start)
+    def passes(self, text: str) -> bool:
+        """Say whether a line with an anchor need not be fed either; asked only when the pipeline is not busy."""
+        return self._assembler.passes(text)
 
     def close(self) -> list[Incident]:
         """Finish what is open and return the incidents, in the order of the log."""

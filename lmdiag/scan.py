@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
-from lmdiag.blocks import feed_block, finish
+from lmdiag.blocks import Feeder
 from lmdiag.config import ScanConfig
 from lmdiag.errors import InputError, UsageError
 from lmdiag.match.library import Library, check_directories, open_library
@@ -131,13 +131,14 @@ def _scan_input(entry: Input, library: Library, tally: _Tally, progress: _Progre
         return
     with raw:
         reader = LineReader(entry.source, raw, on_bytes=progress.at)
+        feeder = Feeder(reader.splitter, pipeline)
         try:
             for data in reader.blocks():
-                feed_block(reader.splitter, pipeline, data)
+                feeder.feed(data)
         except InputError as error:
             _report(error, tally, err, entry.source)
         finally:
-            finish(reader.splitter, pipeline)
+            feeder.finish()
             tally.add(pipeline, reader.splitter)
         found = any(item.source == entry.source for item in tally.incidents)
         if doubt := _doubt(entry, reader.splitter, raw.position, found=found):

@@ -24,7 +24,7 @@ BEHIND: dict[str, frozenset[str]] = {
     "library_commands": frozenset({*FLOW, "pipeline", "config", "samples"}),
     "card_checks": frozenset({*FLOW, "pipeline", "samples"}),
     "scan": frozenset({*FLOW, "pipeline", "blocks", "config", "samples", "library_commands"}),
-    "blocks": frozenset({"read", "pipeline"}),
+    "blocks": frozenset({"read", "parse", "pipeline"}),
     "watch": frozenset({*FLOW, "pipeline", "blocks", "config", "settings", "forward", "database", "http_server", "lmdiag"}),
     "database": frozenset(),
     "forward": frozenset({*FLOW, "config", "database", "lmdiag"}),

@@ -1,4 +1,4 @@
-"""Passing over runs of chatter gives what feeding each line gives."""
+"""The first stage gives what feeding each line gives: the incidents, and the count of lines."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shapes import SHAPES
 
-from lmdiag.blocks import feed_block, finish
-from lmdiag.parse.assembler import Assembler
+from lmdiag.blocks import Feeder, count_lines
+from lmdiag.model import Incident
 from lmdiag.pipeline import Pipeline
 from lmdiag.read.lines import Splitter
 
@@ -34,46 +34,116 @@ CHATTER = (
     "(APIServer pid=1) ERROR 12-01 02:00:00 [core.py:1] " + "x" * 300,
 )
 LOGS = {shape.name: shape.log for shape in SHAPES}
+PLAIN = ("a line of a print", "x" * 300, "Process EngineCore:", "  indented", "é\x1b[31mred", "vllm-0 engine (APIServer pid=1) INFO 12-01 02:00:00 [a.py:1] x")
 
 
-def by_line(data: bytes) -> tuple[object, ...]:
-    """What feeding each line alone gives."""
+def by_line(data: bytes) -> tuple[list[Incident], int, int]:
+    """What feeding each line gives: the reference."""
     splitter, pipeline = Splitter("s"), Pipeline("s", NoCards())
     for line in (*splitter.feed(data), *splitter.finish()):
         pipeline.feed(line)
-    return (pipeline.close(), splitter.lines, splitter.bytes, splitter.undecodable_lines, pipeline.records)
+    return pipeline.close(), splitter.lines, splitter.bytes
 
 
-def by_block(data: bytes, cuts: list[int]) -> tuple[object, ...]:
+def by_block(data: bytes, cuts: list[int]) -> tuple[list[Incident], int, int]:
     """What feeding blocks gives."""
-    splitter, pipeline = Splitter("s"), Pipeline("s", NoCards())
+    feeder = Feeder(Splitter("s"), Pipeline("s", NoCards()))
     places = sorted({0, *(min(cut, len(data)) for cut in cuts), len(data)})
     for start, end in pairwise(places):
-        feed_block(splitter, pipeline, data[start:end])
-    finish(splitter, pipeline)
-    return (pipeline.close(), splitter.lines, splitter.bytes, splitter.undecodable_lines, pipeline.records)
+        feeder.feed(data[start:end])
+    feeder.finish()
+    return feeder.pipeline.close(), feeder.lines, feeder.splitter.bytes
 
 
-@given(
-    name=st.sampled_from(sorted(LOGS)),
-    chatter=st.lists(st.tuples(st.integers(0, 40), st.sampled_from(CHATTER), st.integers(1, 30)), max_size=12),
-    cuts=st.lists(st.integers(0, 20_000), max_size=6),
-)
-@settings(max_examples=400, deadline=None)
-def test_blocks_give_what_lines_give(name: str, chatter: list[tuple[int, str, int]], cuts: list[int]) -> None:
-    """Wherever chatter stands between the lines of an error, and wherever the blocks are cut."""
-    lines = LOGS[name].split("\n")
+# Each log stands behind a start and so much chatter that nothing is open, and the pipeline is not busy.
+CALM = (CHATTER[6] + "\n") * 1100 + "y" * 300 + "\n"
+rows = st.lists(st.tuples(st.integers(0, 60), st.sampled_from(CHATTER + PLAIN), st.integers(1, 50)), max_size=12)
+cuts_of = st.lists(st.integers(0, 20_000).map(lambda cut: len(CALM) + cut), max_size=6)
+
+
+def mixed(log: str, chatter: list[tuple[int, str, int]]) -> str:
+    """Put chatter between the lines of a log."""
+    lines = log.split("\n")
     for position, text, times in chatter:
         lines[position:position] = [text] * times
-    data = "\n".join(lines).encode()
+    return "\n".join(lines)
+
+
+@given(name=st.sampled_from(sorted(LOGS)), chatter=rows, cuts=cuts_of, calm=st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_blocks_give_what_lines_give(
+    name: str, chatter: list[tuple[int, str, int]], cuts: list[int], *, calm: bool
+) -> None:
+    """Wherever chatter stands between the lines of an error, and wherever the blocks are cut."""
+    data = (CALM * calm + mixed(LOGS[name], chatter)).encode()
     assert by_block(data, cuts) == by_line(data)
 
 
-def test_a_healthy_log_is_passed_over() -> None:
-    """Once its processes are known, no line of it is fed."""
-    block = "".join(line + "\n" for line in (*CHATTER[:1], *CHATTER[3:4]) * 200).encode()
-    assembler = Assembler("s")
-    for line in Splitter("s").feed(block[:2000]):
-        list(assembler.feed(line))
-    start = block.find(b"\n", 1000) + 1
-    assert assembler.run_end(block, start) == (len(block), block.count(b"\n", start))
+@given(names=st.lists(st.sampled_from(sorted(LOGS)), min_size=2, max_size=4), chatter=rows, cuts=cuts_of)
+@settings(max_examples=200, deadline=None)
+def test_several_errors_in_a_log(names: list[str], chatter: list[tuple[int, str, int]], cuts: list[int]) -> None:
+    """One error's region does not reach into the next one's."""
+    parts = (mixed(LOGS[name], chatter) + "\n" + CHATTER[6 + number % 3] * 40 + "\n" for number, name in enumerate(names))
+    data = (CALM + "".join(parts)).encode()
+    assert by_block(data, cuts) == by_line(data)
+
+
+FRAGMENTS = (
+    b"Traceback (most recent call last):", b'  File "/a/vllm/x.py", line 1, in f', b"ValueError: x", b"ERROR", b"\n", b"\n", b"\n",
+    b"\r", b"\xff", b"(EngineCore pid=7) ", b"ERROR 12-01 02:00:00 [core.py:1] ", b"INFO 12-01 02:00:00 [core.py:1] ",
+    b"[2026-12-01 02:56:14,673] LMCache ERROR: x", b"[2026-12-01 02:56:14,673] LMCache INFO: x", b" (a.py:1:lmcache.x)",
+    b'{"log": "x\\n", "stream": "stderr"}', b'{"log": "Trace', b"2026-12-01T02:00:00.1Z stderr P ", b"2026-12-01T02:00:00.1Z stderr F ",
+    b"pod-1 c (EngineCore pid=7) ", b"pod-1 c ", b"Killed", b"vllm: error: x", b"Application startup complete.", b"Shutting down",
+    b"Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 0.0 tokens/s, Running: 3 reqs, Waiting: 0 reqs",
+    b"vLLM API server version 0.33.0", b"model   x", b"platform cuda", b"y" * 90, b"z" * 300, b"(APIServer pid=1) ",
+)  # fmt: skip
+
+
+@given(
+    st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.binary(max_size=20)), max_size=80),
+    st.lists(st.integers(0, 4000), max_size=6),
+    st.booleans(),
+)
+@settings(max_examples=600, deadline=None)
+def test_hostile_bytes(fragments: list[bytes], cuts: list[int], calm: bool) -> None:
+    """Whatever stands in a log. Control bytes that take a word apart are not tried: such a word is none."""
+    body = b"".join(part.translate(None, bytes((*range(9), 11, 12, *range(14, 32), 127))) for part in fragments)
+    data = CALM.encode() * calm + body
+    places = [cut + len(CALM) * calm for cut in cuts]
+    assert by_block(data, places) == by_line(data)
+
+
+@given(st.lists(st.integers(1, 400_000), min_size=1, max_size=5), st.lists(st.integers(0, 1_500_000), max_size=5))
+@settings(max_examples=40, deadline=None)
+def test_huge_lines(sizes: list[int], cuts: list[int]) -> None:
+    """Lines longer than what is kept, with an error in them and behind them."""
+    data = CALM.encode() + b"\n".join(b"p" * size + b" ERROR " for size in sizes) + b"\nValueError: x\n"
+    assert by_block(data, [len(CALM) + cut for cut in cuts]) == by_line(data)
+
+
+def test_what_a_healthy_server_says_is_passed_over() -> None:
+    """Once it has come up, no line of it is fed, words of errors in a client's text or not."""
+    feeder = Feeder(Splitter("s"), Pipeline("s", NoCards()))
+    feeder.feed(CALM.encode())
+    fed: list[object] = []
+    feeder.pipeline.feed = fed.append  # type: ignore[method-assign, assignment]
+    prompt = "INFO 12-01 02:00:00 [logger.py:39] Received request cmpl-1: prompt: 'ValueError: x\\nTraceback (most recent'\n"
+    lmcache = "[2026-12-01 02:56:14,673] LMCache INFO: Stored 256 tokens (cache_engine.py:1:lmcache.v1.cache_engine)\n"
+    feeder.feed((CHATTER[7] + "\n" + prompt + lmcache + CHATTER[9] + "\n").encode() * 100)
+    feeder.finish()
+    assert not fed
+    assert feeder.lines == 1101 + 400
+
+
+def test_the_lines_before_a_block_are_counted_once() -> None:
+    """At any moment, those that are kept for what may come among them."""
+    feeder = Feeder(Splitter("s"), Pipeline("s", NoCards()))
+    for number in range(1, 40):
+        feeder.feed(b"a\nb\n")
+        assert feeder.lines == 2 * number
+
+
+def test_lines_of_any_buffer_are_counted() -> None:
+    """As `bytes.count` does."""
+    data = b"a\n\n\nb"
+    assert [count_lines(data), count_lines(bytearray(data)), count_lines(memoryview(data)[1:3])] == [3, 3, 2]

@@ -143,7 +143,7 @@ def test_skipping_chatter_changes_nothing(name: str, chatter: list[tuple[int, st
     for number, text in enumerate(lines, 1):
         line = Line("server.log", number, 0, text)
         expected += whole.feed(line)
-        found += [] if skipping.skips(line) else skipping.feed(line)
+        found += [] if not skipping.busy and skipping.passes(text) else skipping.feed(line)
     assert [*found, *skipping.close()] == [*expected, *whole.close()]
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lmdiag.match.clues import Clues
 from lmdiag.model import Clue
-from lmdiag.parse.assembler import HEAD_LENGTH
+from lmdiag.parse.notable import HEAD_LENGTH
 
 CLUES = Clues(
     [

@@ -17,7 +17,7 @@ from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.verdict import Verdict
 from lmdiag.diagnose.verdicts import judge
 from lmdiag.model import ClueSeen, ExceptionInfo, Incident, Match, Record, Symptom, Traceback
-from lmdiag.parse.assembler import CRASH
+from lmdiag.parse.notable import CRASH
 
 _MAX_CANDIDATES = 500
 _MAX_LIVES = 200

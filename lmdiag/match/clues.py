@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from lmdiag.match.templates import Fields, Template, fold
 from lmdiag.model import Clue
-from lmdiag.parse.assembler import HEAD_LENGTH
+from lmdiag.parse.notable import HEAD_LENGTH
 
 _MAX_TEXT = 2000
 

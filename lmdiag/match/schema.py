@@ -11,7 +11,7 @@ from lmdiag.errors import CardError
 from lmdiag.match.conditions import condition_problems
 from lmdiag.match.templates import fold, parse_template
 from lmdiag.model import RISKS, SCOPES, SEVERITIES
-from lmdiag.parse.assembler import HEAD_LENGTH
+from lmdiag.parse.notable import HEAD_LENGTH
 
 Found = Iterator[tuple[str, str]]
 """(key, what is wrong with it)."""

@@ -10,49 +10,33 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Container, Iterator
+from copy import copy
 from typing import Any
 
 from lmdiag.model import Line, Origin, Record, Traceback
-from lmdiag.parse.chatter import CHATTER, CHATTER_LINE, Runs
+from lmdiag.parse.chatter import CHATTER_LINE
+from lmdiag.parse.clean import clean
 from lmdiag.parse.lmcache import LMCacheRecords
 from lmdiag.parse.logical import Logical, LogicalLines
 from lmdiag.parse.messages import continues_message, is_junk
-from lmdiag.parse.prefixes import Prefixed, RecordKey
-from lmdiag.parse.progress import Progress
+from lmdiag.parse.notable import USAGE, Notable
+from lmdiag.parse.prefixes import Prefixed, RecordKey, lmcache_end, read_prefix, unglue
+from lmdiag.parse.progress import Progress, shows_stall
 from lmdiag.parse.tracebacks import CERTAIN, TracebackReader, opens
 
 Event = Record | Traceback
 
-# What a record below ERROR must say to be worth a diagnosis's attention (lmdiag.diagnose reads these).
-NOTABLE = re.compile(
-    r"version v?\d|args: |Initializing a|tartup complete|hut(?:ting)? ?down|platform |Resolved architecture|"
-    r"model   \S|Starting vLLM|hybrid kv cache|SIGINT|SIGTERM|Available KV cache|(?:died|exited) unexpectedly|degraded mode|"
-    r"fatal signal|Failed core proc|See stack trace|See root cause"
-)
-CRASH = re.compile(
-    r"!+ Segfault encountered|Segmentation fault|Fatal Python error: |terminate called after throwing|\*\*\* SIG[A-Z]+ received|"
-    r"(?:Memory cgroup o|O)ut of memory: Killed process|\S+\.service: (?:Main process exited, code=(?:killed|dumped)|"
-    r"A process of this unit has been killed by the OOM killer|Failed with result 'oom-kill')|"
-    r"\S+: line \d+: +\d+ Killed|\S+: error while loading shared libraries: |"
-    r"Bus error|Illegal instruction|Killed$|Aborted(?: \(core dumped\))?$"
-)
-"""What the C library, the shell and Python say of a process that a signal ended."""
-_RAW_NOTABLE = re.compile(
-    rf"Process \S+:$|Exception ignored in|{CRASH.pattern}|\$ (?:\S+ )*vllm serve |"
-    r"Runner failed with exception|.{0,80}LMCache v\d"
-)
-_USAGE = re.compile(r"(?:[\w./-]+ )*[\w./-]+: error: ")
 _HEADER_LINE = re.compile(r"[\w ]*(?:failed to start|hit an exception|encountered a fatal error)\b")
 _NO_SERVICE = re.compile(r"(?:rank|default)?\d+|\S+\[\d+\]|kernel|systemd")
-_QUIET = frozenset({"INFO", "DEBUG"})
+_QUIET = frozenset({"INFO", "DEBUG", "WARNING"})
 _LOUD = frozenset({"ERROR", "CRITICAL"})
 _MAX_TEXT_LINES = 60
 _MAX_TEXT_WIDTH = 1 << 16
-_NOTABLE_WIDTH = 400
-"""Characters of a quiet record that are looked at: what is notable stands at its beginning."""
 _EVIDENCE_LINES = 12
-HEAD_LENGTH = 12
-"""Characters by which a quiet record is recognised as one that a card asks for."""
+_CALM = 32
+"""Lines in a row that belong to no error: behind them everything that was open is finished."""
+NEAR_LINES, NEAR_SIZE = 8, 1 << 16
+"""How far before a traceback, in lines and bytes, the line may stand that says what it is of."""
 
 
 class _Group:
@@ -99,15 +83,15 @@ class Assembler:
 
     def __init__(self, source: str, *, max_groups: int = 256, heads: Container[str] = ()) -> None:
         self._source = source
-        self._heads = heads
+        self._notable = Notable(heads)
         self._max_groups = max_groups
         self._lines = LogicalLines(source)
         self._lmcache = LMCacheRecords()
         self._groups: OrderedDict[tuple[str, bool], _Group] = OrderedDict()
-        self._last_said: dict[str, str] = {}
+        self._said: dict[str, tuple[str, int, int]] = {}
         self._progress = Progress()
         self._stopped = self._progress.stopped
-        self._runs = Runs()
+        self._calm = _CALM
         self.accepted = 0
         """Lines that were more than chatter: when it has not grown, the end would show what it showed before."""
         self.records = 0
@@ -115,18 +99,47 @@ class Assembler:
 
     def attach(self, heads: Container[str]) -> None:
         """Look for these heads from now on."""
-        self._heads = heads
+        self._notable.heads = heads
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle keeps: the heads belong to the cards, and `attach` gives them back."""
-        return {name: value for name, value in vars(self).items() if name != "_heads"}
+        notable = copy(self._notable)
+        notable.heads = ()
+        return {**vars(self), "_notable": notable}
 
-    def skips(self, line: Line) -> bool:
-        """Say whether a line is chatter of a serving server that cannot change anything; it need then not be fed.
+    @property
+    def busy(self) -> bool:
+        """Whether a line without an anchor may matter, because of those before it."""
+        return (
+            self._calm < _CALM
+            or self._notable.starting
+            or bool(self._stopped)
+            or not self._lines.is_idle
+            or not self._lmcache.is_idle
+        )
 
-        Nine of ten lines of a healthy log are such. The answer is exact: feeding the line would do nothing.
+    def passes(self, text: str) -> bool:
+        """Say whether a line with an anchor changes nothing; asked only when nothing is `busy`.
+
+        A client's text holds such words, and so do sentences of a server that is well.
         """
-        text = line.text
+        if self._skips(text):
+            return True
+        if text[:1] not in "(DIW[\x1b" or len(pieces := clean(text)) != 1 or len(unglue(pieces[0].rstrip())) != 1:
+            return False
+        prefixed = read_prefix(pieces[0].rstrip())
+        key = prefixed.record
+        if key is None or key.level not in _QUIET or shows_stall(key.file, prefixed.text, prefixed.process):
+            return False
+        if key.logger == "lmcache" and lmcache_end(prefixed.text) is None:
+            return False
+        return not self._notable.record(prefixed.text)
+
+    def _skips(self, text: str) -> bool:
+        """Say whether a line is chatter of a serving server that cannot change anything.
+
+        Nine of ten lines of a healthy log are such. The answer is exact: taking the line apart would do nothing.
+        """
         hit = CHATTER_LINE.match(text)
         if hit is None or "\r" in text:
             return False
@@ -140,21 +153,24 @@ class Assembler:
             return False
         return self._lmcache.ignores(chain) and self._lines.ignores(text)
 
-    def run_end(self, data: bytes, start: int) -> tuple[int, int]:
-        """Return the end of a run of whole lines from `start` that `skips` would all skip, and how many they are."""
-        if self._stopped or not self._lines.is_idle:
-            return start, 0
-        chains = {chain for chain in self._lmcache.ignored() if chain[:1] in ("", "(") and len(chain) < 200}
-        for (chain, of_records), group in self._groups.items():
-            if of_records and (group.reader is not None or group.lines):
-                chains.discard(chain)
-        return self._runs.end(data, start, frozenset(chains), self._lines.width)
-
     def feed(self, line: Line) -> Iterator[Event]:
         """Take one line; yield what it finished."""
-        for logical in self._lines.feed(line):
-            for whole in self._lmcache.feed(logical):
-                yield from self._assign(whole)
+        accepted = self.accepted
+        if not self._skips(line.text):
+            for logical in self._lines.feed(line):
+                for whole in self._lmcache.feed(logical):
+                    yield from self._assign(whole)
+        self._notable.line()
+        self._calm = 0 if self.accepted != accepted else self._calm + 1
+        if self._calm == _CALM:
+            yield from self._settle()
+
+    def _settle(self) -> Iterator[Event]:
+        """Finish everything that is open, in the order of the log: too much has passed for more to come."""
+        self._lmcache.settle()
+        events = [event for group in self._groups.values() for event in self._finish(group)]
+        self._groups.clear()
+        yield from sorted(events, key=lambda event: event.origin.first_line)
 
     def close(self) -> Iterator[Event]:
         """Finish everything that is open, in the order of the log."""
@@ -163,9 +179,7 @@ class Assembler:
                 yield from self._assign(whole)
         for whole in self._lmcache.close():
             yield from self._assign(whole)
-        events = [event for group in self._groups.values() for event in self._finish(group)]
-        self._groups.clear()
-        yield from sorted(events, key=lambda event: event.origin.first_line)
+        yield from self._settle()
 
     # -- groups ----------------------------------------------------------------------------------------------------
 
@@ -173,32 +187,30 @@ class Assembler:
         stream, prefixed, line, ends_record = logical
         chain, key = stream + prefixed.chain, prefixed.record
         if key is not None and key.level in _QUIET:
-            sign = self._progress.wants(stream, key.file, prefixed.text, prefixed.process)
-            if self._in_traceback(chain) if sign else not self._is_notable(prefixed.text):
+            sign = self._sign(stream, key, prefixed)
+            if self._in_traceback(chain) if sign else not self._notable.record(prefixed.text):
                 yield from self._quiet(chain, key)
                 return
-        where = (chain, key is not None)
-        group = self._groups.get(where)
-        if key is None and is_junk(prefixed.text):
+            self._notable.seen(prefixed.text)
+        elif key is None and is_junk(prefixed.text):
+            return
+        group = self._groups.get((chain, key is not None))
+        if group is None and key is None and not self._notable.raw(prefixed.text):
+            self._say(chain, prefixed.text, line)
             return
         if group is None:
-            if key is None and not prefixed.text:
-                return
             yield from self._evict()
-            group = self._groups[where] = _Group(chain, _service(stream))
+            group = self._groups[chain, key is not None] = _Group(chain, _service(stream))
         else:
-            self._groups.move_to_end(where)
-        self.accepted += 1
+            self._groups.move_to_end((chain, key is not None))
         yield from self._feed(group, prefixed, line)
         if ends_record:
             yield from self._finish(group)
             group.key = None
 
-    def _is_notable(self, text: str) -> bool:
-        """Say whether a quiet record may matter. What a serving server says all the time is ruled out first."""
-        if text[:1].isdigit() or text.startswith(CHATTER):
-            return False
-        return text[:HEAD_LENGTH] in self._heads or NOTABLE.search(text, 0, _NOTABLE_WIDTH) is not None
+    def _sign(self, stream: str, key: RecordKey, prefixed: Prefixed) -> bool:
+        """Say whether a quiet record is a sign of a stall, or the first one of its end."""
+        return key.level != "WARNING" and self._progress.wants(stream, key.file, prefixed.text, prefixed.process)
 
     def _in_traceback(self, chain: str) -> bool:
         """Say whether a traceback is open that a sign of progress would cut off."""
@@ -220,25 +232,33 @@ class Assembler:
         if group.reader is not None:
             same = group.key is None or (key is not None and _same_record(group.key, key))
             if same and not (key and _HEADER_LINE.match(text)) and group.reader.feed(text):
+                self.accepted += 1
                 group.last = line.number
                 group.truncated = group.truncated or line.truncated
                 return
             yield from self._finish_traceback(group)
             group.key = key if same else group.key
         if self._continues(group, key, text):
+            self.accepted += 1
             group.lines.extend([text[:_MAX_TEXT_WIDTH]] if len(group.lines) < _MAX_TEXT_LINES else [])
             group.last = line.number
             return
         if key is None or key != group.key or not group.first or key.logger == "uvicorn":
             yield from self._finish_record(group)
+            if key is None and not self._notable.raw(text):
+                self._say(group.chain, text, line)
+                return
+            if key is None:
+                self._notable.seen(text)
             group.start(prefixed, line.number)
+        self.accepted += 1
         self._outside(group, text, line)
 
     def _continues(self, group: _Group, key: RecordKey | None, text: str) -> bool:
         """Pydantic's lines behind `vllm serve: error: argument --x: 1 validation error for …` belong to that error."""
-        if key is not None or not group.lines or not _USAGE.match(group.lines[0]):
+        if key is not None or not group.lines or not USAGE.match(group.lines[0]):
             return False
-        message = [_USAGE.sub("", group.lines[0]).partition(": ")[2], *group.lines[1:]]
+        message = [USAGE.sub("", group.lines[0]).partition(": ")[2], *group.lines[1:]]
         return continues_message(message, 0, text, in_record=False)
 
     def _outside(self, group: _Group, text: str, line: Line) -> None:
@@ -253,17 +273,28 @@ class Assembler:
                 text, in_record=key is not None, tail=". " if key and key.logger == "lmcache" else ""
             )
             group.reader_first = line.number
-            said = self._last_said.pop(group.chain, "")
+            said = self._said_before(group.chain, line)
             if not group.reader.header:
                 group.reader.header = group.lines[-1] if group.lines else said
             group.lines = []
             return
         if len(group.lines) < _MAX_TEXT_LINES:
             group.lines.append(text[:_MAX_TEXT_WIDTH])
-        if loud and text:
-            if len(self._last_said) >= 4 * self._max_groups:
-                self._last_said.clear()
-            self._last_said[group.chain] = text[:400]
+        if loud:
+            self._say(group.chain, text, line)
+
+    def _say(self, chain: str, text: str, line: Line) -> None:
+        """Remember a line that may say what a traceback behind it is of."""
+        if not text:
+            return
+        if len(self._said) >= 4 * self._max_groups:
+            self._said.clear()
+        self._said[chain] = text[:400], line.number, line.offset
+
+    def _said_before(self, chain: str, line: Line) -> str:
+        text, number, offset = self._said.pop(chain, ("", 0, 0))
+        near = line.number - number <= NEAR_LINES and line.offset - offset <= NEAR_SIZE
+        return text if near else ""
 
     # -- finishing -------------------------------------------------------------------------------------------------
 
@@ -300,9 +331,9 @@ class Assembler:
         if key is not None:
             self.records += 1
             yield Record(origin, key.level, key.file, text, key.time, key.logger, group.truncated)
-        elif _USAGE.match(text):
+        elif USAGE.match(text):
             yield Record(origin, "ERROR", "", text, None, "argparse", group.truncated)
-        elif _RAW_NOTABLE.match(text) or NOTABLE.search(text, 0, 400):
+        elif self._notable.bare(text):
             yield Record(origin, "", "", text, None, "bare", group.truncated)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from lmdiag.parse.anchors import holds_anchor
+
 _ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
 _KNOWN = r"(?=\(?(?:[\w:.-]+ )?pid=\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :]|Traceback \(|  +File \"|\[rank\d|\x1b|LMCache)"
 
@@ -36,8 +38,8 @@ _FIRST = frozenset("0123456789[>`* vrABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopq
 class Unwrapper:
     """Unwraps the lines of one source.
 
-    It keeps the labels (stern's pod names, srun's task numbers) that it has seen in front of a certain vLLM line, since
-    in front of a bare traceback line alone they could be anything.
+    It keeps the labels (stern's pod names, srun's task numbers) that it has seen in front of a certain vLLM line with an
+    anchor, since in front of a bare traceback line alone they could be anything.
     """
 
     _MAX_LABELS = 256
@@ -97,7 +99,7 @@ class Unwrapper:
             name = hit.group(1)
             if name in _COMPOSE_NOT or name.endswith(("Error", "Exception")):
                 return None
-            if len(self._labels) < self._MAX_LABELS:
+            if len(self._labels) < self._MAX_LABELS and holds_anchor(text):
                 self._labels.setdefault(text.partition(" ")[0], []).append((text[: hit.end()], name + " "))
             return name + " ", hit.end()
         return None

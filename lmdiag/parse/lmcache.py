@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lmdiag.parse.anchors import holds_anchor
 from lmdiag.parse.logical import Logical
 from lmdiag.parse.prefixes import RecordKey, lmcache_end
 
@@ -17,7 +18,7 @@ class LMCacheRecords:
 
     Behind a quiet LMCache line that lacks its mark, lines are held back until the mark shows that they were one record:
     LMCache prints tokens' text as it is, and what looks like another process's record there is a client's. A process
-    that had been seen before is no client's invention, and is let through.
+    that had something to tell before is no client's invention, and is let through.
     """
 
     def __init__(self, *, max_open: int = 256) -> None:
@@ -28,11 +29,16 @@ class LMCacheRecords:
 
     def ignores(self, chain: str) -> bool:
         """Say whether a record of another logger in this chain would change nothing."""
-        return self._held is None and chain not in self._open and (not chain or chain in self._known)
+        return self._held is None and chain not in self._open
 
-    def ignored(self) -> set[str]:
-        """Return the chains for which `ignores` is true."""
-        return set() if self._held is not None else {"", *self._known} - self._open.keys()
+    @property
+    def is_idle(self) -> bool:
+        """Whether no record is open, and nothing held back."""
+        return self._held is None and not self._open
+
+    def settle(self) -> None:
+        """Let open records end: too much has passed for more of them to come."""
+        self._open.clear()
 
     def feed(self, logical: Logical) -> Iterator[Logical]:
         """Take one line; yield it, and what waited for it, with its record."""
@@ -50,7 +56,7 @@ class LMCacheRecords:
             return
         if starts:
             yield from self.close()
-        elif chain and chain not in self._known:
+        elif chain and chain not in self._known and holds_anchor(logical.line.text):
             if len(self._known) >= self._max_open:
                 del self._known[next(iter(self._known))]  # most belong to lives long over
             self._known[chain] = None

@@ -45,13 +45,8 @@ class LogicalLines:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits for its rest."""
+        """Whether nothing waits for its rest, and the source is no terminal's copy."""
         return not self._cut and self._rejoiner.is_idle
-
-    @property
-    def width(self) -> int:
-        """How long a line without containers may be, in characters, that `ignores` still ignores."""
-        return self._rejoiner.width
 
     def feed(self, line: Line) -> Iterator[Logical]:
         """Take one physical line; yield what is whole now."""

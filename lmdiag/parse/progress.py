@@ -35,6 +35,9 @@ ALL = "all"
 """The engine of a line that tells of all of them together."""
 
 
+_STALLS = frozenset({"stalled", "broadcast"})
+
+
 class Sign(NamedTuple):
     """What a line tells of an engine's progress."""
 
@@ -61,6 +64,12 @@ def read_sign(file: str, text: str, process: str | None) -> Sign | None:
     return Sign("moving", ALL) if not file and text.startswith(_UP) else None
 
 
+def shows_stall(file: str, text: str, process: str | None) -> bool:
+    """Say whether a quiet record is a sign of a stall."""
+    sign = read_sign(file, text, process)
+    return sign is not None and sign.kind in _STALLS
+
+
 class Progress:
     """Remembers which engines have stopped, so that only then the lines of one that works are of interest."""
 
@@ -73,7 +82,7 @@ class Progress:
         sign = read_sign(file, text, process)
         if sign is None:
             return False
-        if sign.kind in ("stalled", "broadcast"):
+        if sign.kind in _STALLS:
             if len(self.stopped) < _MAX_STALLED:
                 self.stopped.add((stream, sign.engine))
             return True

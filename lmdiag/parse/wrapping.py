@@ -15,6 +15,8 @@ from lmdiag.parse.tracebacks import CERTAIN, opens
 
 _NARROWEST, _WIDEST = 72, 250
 """Columns between which a terminal's width is plausible."""
+_COPIED_LINES = 10_000
+"""Lines of which a copy from a terminal may consist."""
 
 
 Entry = tuple[str, str, Line]
@@ -26,27 +28,24 @@ class Rejoiner:
 
     def __init__(self) -> None:
         self._width = 0
+        self._is_over = False
         self._held: Entry | None = None
 
     def ignores(self, text: str) -> bool:
         """Say whether feeding a whole line would change nothing."""
-        return self._held is None and len(text) <= self._width
+        return self._held is None and (len(text) <= self._width or self._is_over)
 
     @property
     def is_idle(self) -> bool:
-        """Whether no line is held back."""
-        return self._held is None
-
-    @property
-    def width(self) -> int:
-        """The longest line so far, in characters."""
-        return self._width
+        """Whether no line is held back, and none will be: the log is no copy from a terminal."""
+        return self._held is None and (self._width > _WIDEST or self._is_over)
 
     def feed(self, stream: str, text: str, line: Line) -> Iterator[Entry]:
         """Take one line without its containers; yield what is whole now."""
         length = len(text)
+        self._is_over = self._is_over or line.number > _COPIED_LINES
         if self._held is None:
-            if length < self._width or length < _NARROWEST:  # by far the most
+            if length < self._width or length < _NARROWEST or self._is_over:  # by far the most
                 yield stream, text, line
                 return
         elif self._held[0] == stream and self._goes_on(text):

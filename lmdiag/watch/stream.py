@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from lmdiag.blocks import feed_block, finish
+from lmdiag.blocks import Feeder
 from lmdiag.diagnose.diagnoser import Finding
 from lmdiag.model import Incident
 from lmdiag.pipeline import Pipeline
@@ -27,8 +27,7 @@ _MAX_FILES = 8
 
 
 class _State(NamedTuple):
-    splitter: Splitter
-    pipeline: Pipeline
+    feeder: Feeder
     starts: list[int]
     """The first line of each file that stood in the source's place, the newest last; lines are counted through."""
     seen: int
@@ -61,8 +60,9 @@ class Stream:
         if not isinstance(state, _State):
             splitter = Splitter(source.name, limit=MAX_LINE, lines=lines_before)
             pipeline = Pipeline(source.name, cards)
-            state = _State(splitter, pipeline, [1], pipeline.progress, source.generation, baseline)
-        self._splitter, self._pipeline, self._starts, self._seen, self._generation, self.baseline = state
+            feeder = Feeder(splitter, pipeline)
+            state = _State(feeder, [1], pipeline.progress, source.generation, baseline)
+        self._feeder, self._starts, self._seen, self._generation, self.baseline = state
         self.attach(cards)
         self.changed_at: float | None = None
         """When something came that may have changed the findings, and has not been looked at."""
@@ -93,36 +93,36 @@ class Stream:
 
     def start_over(self) -> None:
         """Forget what is open: a block could not be digested, and nobody knows what of it was taken."""
-        self._splitter = Splitter(self.source.name, limit=MAX_LINE, lines=self._splitter.lines)
-        self._pipeline = Pipeline(self.source.name, self._cards)
-        self._seen, self._saved = self._pipeline.progress, None
+        splitter = Splitter(self.source.name, limit=MAX_LINE, lines=self.lines)
+        self._feeder = Feeder(splitter, Pipeline(self.source.name, self._cards))
+        self._seen, self._saved = self._feeder.pipeline.progress, None
         self.moved, self.changed_at = False, None
 
     def attach(self, cards: Cards) -> None:
         """Work with these cards from now on."""
         self._cards = cards
-        self._pipeline.attach(cards)
+        self._feeder.pipeline.attach(cards)
 
     @property
     def lines(self) -> int:
         """Lines so far, those before the start included."""
-        return self._splitter.lines
+        return self._feeder.lines
 
     @property
     def records(self) -> tuple[int, int]:
         """How many records and tracebacks were read."""
-        return self._pipeline.records, self._pipeline.tracebacks
+        return self._feeder.pipeline.records, self._feeder.pipeline.tracebacks
 
     def feed(self, data: bytes, now: float) -> None:
         """Take the next bytes of the source."""
         if self.source.generation != self._generation:
             self._generation = self.source.generation
-            self._starts = [*self._starts, self._splitter.lines + 1][-_MAX_FILES:]
+            self._starts = [*self._starts, self.lines + 1][-_MAX_FILES:]
         self.read_at = now
         self._saved = None
-        feed_block(self._splitter, self._pipeline, data)
-        if self._pipeline.progress != self._seen:
-            self._seen = self._pipeline.progress
+        self._feeder.feed(data)
+        if self._feeder.pipeline.progress != self._seen:
+            self._seen = self._feeder.pipeline.progress
             self.moved = True
             self.fed_at = now
             self.changed_at = now if self.changed_at is None else self.changed_at
@@ -135,7 +135,8 @@ class Stream:
     def skip(self, body: bytes) -> None:
         """Count whole lines that are left out; the last byte that was fed must have ended a line."""
         self._saved = None
-        self._splitter.skip(len(body), body.count(b"\n"))
+        self._feeder.forget()
+        self._feeder.splitter.skip(len(body), body.count(b"\n"))
 
     def findings(self, *, settled: bool = True) -> list[Finding]:
         """Return what a scan that ended here would find. The lines of incidents are those of their own file.
@@ -146,9 +147,10 @@ class Stream:
         self.changed_at = None if settled else self.changed_at
         copy = frozen.load(self.save())
         assert copy is not None
-        splitter, pipeline = copy.splitter, copy.pipeline
+        feeder: Feeder = copy.feeder
+        pipeline = feeder.pipeline
         pipeline.attach(self._cards)
-        finish(splitter, pipeline)
+        feeder.finish()
         self.trim()
         found = pipeline.findings(earlier=True)
         self.serving = pipeline.serving
@@ -156,19 +158,17 @@ class Stream:
 
     def trim(self) -> None:
         """Keep only the newest lives; what was saved of all is still right."""
-        self._pipeline.trim(MAX_LIVES)
+        self._feeder.pipeline.trim(MAX_LIVES)
 
     @property
     def crowded(self) -> bool:
         """Whether so many lives have passed that some would be lost if nobody looked."""
-        return self._pipeline.lives >= CROWDED
+        return self._feeder.pipeline.lives >= CROWDED
 
     def save(self) -> bytes:
         """Return the state; with the source's position of the same moment it goes on without a gap."""
         if self._saved is None:
-            self._saved = frozen.dump(
-                _State(self._splitter, self._pipeline, self._starts, self._seen, self._generation, self.baseline)
-            )
+            self._saved = frozen.dump(_State(self._feeder, self._starts, self._seen, self._generation, self.baseline))
         return self._saved
 
 
