@@ -143,10 +143,13 @@ class Assembler:
         hit = CHATTER_LINE.match(text)
         if hit is None or "\r" in text:
             return False
-        chain, end = hit.group(1) or "", hit.end()
-        if text.find(".py:", end) >= 0 or text.find("pid=", end) >= 0:
+        chain, end = hit["chain"] or "", hit.end()
+        if self._stopped and not hit["access"]:
             return False
-        if self._stopped and "INFO: " not in text[:end]:
+        if hit["access"] or hit["statistics"]:
+            if text.find(".py:", end) >= 0 or text.find("pid=", end) >= 0:
+                return False
+        elif text.find(hit["time"], end) >= 0:
             return False
         group = self._groups.get((chain, True))
         if group is not None and (group.reader is not None or group.lines):

@@ -15,9 +15,9 @@ CHATTER = (
     "Aborted ",
     "Request ",
 )
-_RECORD = r" \d\d-\d\d \d\d:\d\d:\d\d \[[\w./-]{1,100}:\d{1,6}\] "
 CHATTER_LINE = re.compile(
-    r"(\((?:[\w:./-]+ )?pid=\d+\) )?"
-    rf"INFO(?:: {{1,5}}\d|{_RECORD}(?:Engine 0(?!\d+: {MAY_BE_STALLED})|"
-    rf"(?!{MAY_BE_STALLED})(?:{'|'.join(CHATTER[1:])})))"
+    r"(?P<chain>\((?:[\w:./-]+ )?pid=\d+\) )?INFO(?:(?P<access>: {1,5}\d)| "
+    r"(?P<time>\d\d-\d\d \d\d:\d\d:\d\d) \[[\w./-]{1,100}:\d{1,6}\] (?:"
+    rf"(?P<statistics>Engine 0(?!\d+: {MAY_BE_STALLED})|(?!{MAY_BE_STALLED}){CHATTER[1]})|{'|'.join(CHATTER[2:])}))"
 )
+"""Its beginning. Behind `time` and the words of a request, only the same time could begin another piece of the line."""

@@ -12,14 +12,9 @@ from collections.abc import Container
 from lmdiag.parse.anchors import holds_anchor
 from lmdiag.parse.chatter import CHATTER
 
-START = re.compile(
-    r"vLLM API server version|vLLM server version|args: (?:\{|Namespace\()|LLM engine |vllm serve |█  version"
-)
+START = re.compile(r"vLLM (?:API )?server version|args: \{|LLM engine |█  version")
 """A server starts; each alternative holds an anchor."""
-ALWAYS = re.compile(
-    rf"{START.pattern}|Application startup|hutdown|hutting down|Gracefully stopping|"
-    r"eceived signal|Got signal|MPClient: engine core"
-)
+ALWAYS = re.compile(rf"{START.pattern}|Application startup|hutdown|hutting down")
 """What a quiet record may say at any time; each alternative holds an anchor."""
 _STARTING = re.compile(
     r"version v?\d|args: |Initializing a|tartup complete|hut(?:ting)? ?down|platform |Resolved architecture|"
