@@ -15,8 +15,8 @@ from lmdiag.read.lines import Splitter
 
 Block = bytes | bytearray
 
-_STEP = 1 << 12
-"""Bytes that are fed before the pipeline is asked again whether it is still busy; each answer doubles them."""
+_STEP = 1 << 9
+"""Bytes that are fed before the pipeline is asked again whether it is still busy, or chatter follows; then twice as many."""
 _LONGEST_STEP = 1 << 16
 _MUCH = 1 << 16
 
@@ -111,6 +111,11 @@ class Feeder:
         step = _STEP
         while start < end and self.pipeline.busy:
             self.forget()
+            stop, lines = self.pipeline.pass_chatter(block, start, end)
+            if lines:
+                self.splitter.skip(stop - start, lines)
+                start, step = stop, _STEP
+                continue
             stop = block.find(b"\n", min(start + step, end - 1)) + 1
             self._give(block[start:stop])
             start, step = stop, min(2 * step, _LONGEST_STEP)

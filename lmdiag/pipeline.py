@@ -33,6 +33,13 @@ class Pipeline:
         """Whether all lines have to be fed. If not, those without an anchor change nothing, and need not be."""
         return self._assembler.busy
 
+    def pass_chatter(self, block: bytes | bytearray, start: int, end: int) -> tuple[int, int]:
+        """Take a run of whole lines of chatter without making text of them; return its end, and how many they are."""
+        stop, lines, events = self._assembler.pass_chatter(block, start, end)
+        for event in events:
+            self._diagnoser.feed(event)
+        return stop, lines
+
     def passes(self, text: str) -> bool:
         """Say whether a line with an anchor need not be fed either; asked only when the pipeline is not busy."""
         return self._assembler.passes(text)

@@ -14,7 +14,7 @@ from copy import copy
 from typing import Any
 
 from lmdiag.model import Line, Origin, Record, Traceback
-from lmdiag.parse.chatter import CHATTER_LINE
+from lmdiag.parse.chatter import CHATTER_LINE, chatter_end
 from lmdiag.parse.clean import clean
 from lmdiag.parse.lmcache import LMCacheRecords
 from lmdiag.parse.logical import Logical, LogicalLines
@@ -37,6 +37,10 @@ _CALM = 32
 """Lines in a row that belong to no error: behind them everything that was open is finished."""
 NEAR_LINES, NEAR_SIZE = 8, 1 << 16
 """How far before a traceback, in lines and bytes, the line may stand that says what it is of."""
+
+
+_REPEATED = ("across cluster]", "options.)")
+"""How Ray ends a line that it has left out elsewhere."""
 
 
 class _Group:
@@ -68,6 +72,11 @@ class _Group:
         self.reader_first = 0
         self.truncated = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is unfinished in it."""
+        return self.reader is not None or bool(self.lines)
+
     def start(self, prefixed: Prefixed, number: int) -> None:
         self.key, self.process, self.pid = prefixed.record, prefixed.process, prefixed.pid
         self.lines, self.first, self.truncated = [], number, False
@@ -92,6 +101,7 @@ class Assembler:
         self._progress = Progress()
         self._stopped = self._progress.stopped
         self._calm = _CALM
+        self._last_record: tuple[str, Prefixed | None] = ("\n", None)
         self.accepted = 0
         """Lines that were more than chatter: when it has not grown, the end would show what it showed before."""
         self.records = 0
@@ -152,21 +162,67 @@ class Assembler:
         elif text.find(hit["time"], end) >= 0:
             return False
         group = self._groups.get((chain, True))
-        if group is not None and (group.reader is not None or group.lines):
+        if group is not None and group.is_open:
             return False
         return self._lmcache.ignores(chain) and self._lines.ignores(text)
 
     def feed(self, line: Line) -> Iterator[Event]:
         """Take one line; yield what it finished."""
         accepted = self.accepted
-        if not self._skips(line.text):
+        if (known := self._known_record(line.text)) is not None:
+            yield from self._assign(Logical("", known, line))
+        elif not self._skips(line.text):
             for logical in self._lines.feed(line):
                 for whole in self._lmcache.feed(logical):
                     yield from self._assign(whole)
-        self._notable.line()
-        self._calm = 0 if self.accepted != accepted else self._calm + 1
-        if self._calm == _CALM:
+        if self.accepted != accepted:
+            self._calm = 0
+            self._notable.passed(1)
+        elif self._calm < _CALM or self._notable.left:
+            yield from self._passed(1)
+
+    def pass_chatter(self, block: bytes | bytearray, start: int, end: int) -> tuple[int, int, Iterator[Event]]:
+        """Take a run of whole lines of chatter, no further than the first of them that `busy` may depend on.
+
+        Return where it ends, how many lines it is, and what they finished.
+        """
+        if self._stopped or not self._lines.is_idle or self._lmcache.holds:
+            return start, 0, iter(())
+        most = self._notable.left if self._calm >= _CALM else _CALM - self._calm
+        stop, lines = chatter_end(block, start, end, self._open_chains(), most)
+        return stop, lines, self._passed(lines)
+
+    def _open_chains(self) -> set[bytes]:
+        chains = {chain for (chain, of_records), group in self._groups.items() if of_records and group.is_open}
+        return {chain.encode() for chain in (*chains, *self._lmcache.open_chains)}
+
+    def _passed(self, lines: int) -> Iterator[Event]:
+        """Count lines that belonged to nothing open."""
+        self._notable.passed(lines)
+        before, self._calm = self._calm, min(self._calm + lines, _CALM)
+        if before < _CALM <= self._calm:
             yield from self._settle()
+
+    def _remember(self, prefixed: Prefixed, text: str) -> None:
+        """Remember the prefix of a record with a traceback, if the line is nothing but it and the text behind it."""
+        prefix = text.removesuffix(prefixed.text) if prefixed.text else text
+        if prefix[:1] == "(" and prefix != text and read_prefix(f"{prefix}x") == prefixed._replace(text="x"):
+            self._last_record = prefix, prefixed
+
+    def _known_record(self, text: str) -> Prefixed | None:
+        """Take one more line of the record that was read last, by its prefix: most lines of a traceback are that.
+
+        None where taking the line apart might give something else.
+        """
+        prefix, known = self._last_record
+        if known is None or not text.startswith(prefix) or not text.isprintable():
+            return None
+        rest = text[len(prefix) :].rstrip()
+        if ".py:" in rest or "pid=" in rest or "&" in rest or ";" in text[:80] or rest.endswith(_REPEATED):
+            return None
+        if "^[[" in rest or "\ufffd[" in rest or not self._lines.is_idle or not self._lmcache.is_idle:
+            return None
+        return known._replace(text=rest)
 
     def _settle(self) -> Iterator[Event]:
         """Finish everything that is open, in the order of the log: too much has passed for more to come."""
@@ -207,6 +263,8 @@ class Assembler:
         else:
             self._groups.move_to_end((chain, key is not None))
         yield from self._feed(group, prefixed, line)
+        if key is not None and group.reader is not None and not line.text.startswith(self._last_record[0]):
+            self._remember(prefixed, line.text)
         if ends_record:
             yield from self._finish(group)
             group.key = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lmdiag.parse.anchors import holds_anchor
 from lmdiag.parse.logical import Logical
@@ -35,6 +35,16 @@ class LMCacheRecords:
     def is_idle(self) -> bool:
         """Whether no record is open, and nothing held back."""
         return self._held is None and not self._open
+
+    @property
+    def holds(self) -> bool:
+        """Whether lines are held back."""
+        return self._held is not None
+
+    @property
+    def open_chains(self) -> Iterable[str]:
+        """The chains of the open records."""
+        return self._open
 
     def settle(self) -> None:
         """Let open records end: too much has passed for more of them to come."""

@@ -54,9 +54,14 @@ class Notable:
         """Whether a server may be starting: at a source's beginning, and for a while behind each sign of a start."""
         return self._left > 0
 
-    def line(self) -> None:
-        """Count one line."""
-        self._left -= self._left > 0
+    def passed(self, lines: int) -> None:
+        """Count lines."""
+        self._left = max(0, self._left - lines)
+
+    @property
+    def left(self) -> int:
+        """Lines after which the start is over if nothing more is heard of it."""
+        return self._left
 
     def record(self, text: str) -> bool:
         """Say whether a quiet record matters. What a serving server says all the time is ruled out first."""
