@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from lmdiag.parse.anchors import Match, finder
 from lmdiag.parse.assembler import NEAR_LINES, NEAR_SIZE
+from lmdiag.parse.jsonlines import is_plain_piece
 from lmdiag.pipeline import Pipeline
 from lmdiag.read.lines import Splitter
 
@@ -92,12 +93,15 @@ class Feeder:
         """Take whole lines, from `start` to `end`."""
         start = self._while_busy(block, start, end)
         done = start  # up to here no line needs to be looked at
-        for place in _places(block, start, end, matches) if start < end else ():
+        places = _places(block, start, end, matches) if start < end else []
+        for place, following in zip(places, [*places[1:], end], strict=False):
             done = max(done, start)
             if not done <= place < end:
                 continue
             first = block.rfind(b"\n", done, place) + 1 or done
             done = block.find(b"\n", place) + 1
+            if following >= done and is_plain_piece(block, first, done):
+                continue
             if self._passes(block[first : done - 1]):
                 continue
             self._pass_over(block, start, first)

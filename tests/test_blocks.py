@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from itertools import pairwise
 
 from helpers import NoCards
@@ -88,6 +90,34 @@ def test_several_errors_in_a_log(names: list[str], chatter: list[tuple[int, str,
     assert by_block(data, cuts) == by_line(data)
 
 
+def docker(line: str) -> str:
+    """As docker's json-file driver writes a line, which may be a piece of one."""
+    return f'{{"log":{json.dumps(line, ensure_ascii=False)},"stream":"stderr","time":"2026-12-01T02:00:00.1Z"}}\n'
+
+
+def cri(line: str) -> str:
+    """As containerd writes it."""
+    return f"2026-12-01T02:00:00.1Z stderr {'F' if line.endswith(chr(10)) else 'P'} {line.rstrip(chr(10))}\n"
+
+
+@given(
+    name=st.sampled_from(sorted(LOGS)),
+    chatter=rows,
+    cuts=st.lists(st.integers(0, 300_000), max_size=6),
+    transport=st.sampled_from([docker, cri]),
+    width=st.sampled_from([60, 500, 16_384]),
+)
+@settings(max_examples=150, deadline=None)
+def test_what_containers_carry(
+    name: str, chatter: list[tuple[int, str, int]], cuts: list[int], transport: Callable[[str], str], width: int
+) -> None:
+    """In JSON or with a time before it, in whole lines or in pieces."""
+    lines = (CALM + mixed(LOGS[name], chatter) + "\n").splitlines(keepends=True)
+    pieces = [line[at : at + width] for line in lines for at in range(0, len(line), width)]
+    data = "".join(transport(piece) for piece in pieces).encode()
+    assert by_block(data, cuts) == by_line(data)
+
+
 FRAGMENTS = (
     b"Traceback (most recent call last):", b'  File "/a/vllm/x.py", line 1, in f', b"ValueError: x", b"ERROR", b"\n", b"\n", b"\n",
     b"\r", b"\xff", b"(EngineCore pid=7) ", b"ERROR 12-01 02:00:00 [core.py:1] ", b"INFO 12-01 02:00:00 [core.py:1] ",
@@ -129,10 +159,11 @@ def test_what_a_healthy_server_says_is_passed_over() -> None:
     feeder.pipeline.feed = fed.append  # type: ignore[method-assign, assignment]
     prompt = "INFO 12-01 02:00:00 [logger.py:39] Received request cmpl-1: prompt: 'ValueError: x\\nTraceback (most recent'\n"
     lmcache = "[2026-12-01 02:56:14,673] LMCache INFO: Stored 256 tokens (cache_engine.py:1:lmcache.v1.cache_engine)\n"
-    feeder.feed((CHATTER[7] + "\n" + prompt + lmcache + CHATTER[9] + "\n").encode() * 100)
+    lines = (CHATTER[7] + "\n", prompt, lmcache, CHATTER[9] + "\n")
+    feeder.feed("".join((*lines, *map(docker, lines), *map(cri, (lines[0], lines[3])))).encode() * 100)
     feeder.finish()
     assert not fed
-    assert feeder.lines == 1101 + 400
+    assert feeder.lines == 1101 + 1000
 
 
 def test_the_lines_before_a_block_are_counted_once() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from lmdiag.model import Line, Origin, Record, Traceback
 from lmdiag.parse.chatter import CHATTER_LINE, chatter_end
 from lmdiag.parse.clean import clean
+from lmdiag.parse.jsonlines import docker_text
 from lmdiag.parse.lmcache import LMCacheRecords
 from lmdiag.parse.logical import Logical, LogicalLines
 from lmdiag.parse.messages import continues_message, is_junk
@@ -133,6 +134,7 @@ class Assembler:
 
         A client's text holds such words, and so do sentences of a server that is well.
         """
+        text = (docker_text(text) or text) if text.startswith("{") else text
         if self._skips(text):
             return True
         if text[:1] not in "(DIW[\x1b" or len(pieces := clean(text)) != 1 or len(unglue(pieces[0].rstrip())) != 1:

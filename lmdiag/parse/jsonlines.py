@@ -18,6 +18,27 @@ _STREAM_KEYS = ("_SYSTEMD_UNIT", "_PID", "CONTAINER_NAME", "kubernetes", "contai
 _LEVELS = {"WARN": "WARNING", "FATAL": "CRITICAL", "ERR": "ERROR", "TRACE": "DEBUG", "NOTICE": "INFO"}
 _MAX_JSON = 1 << 20
 _SURROGATE = "\\ud"
+_DOCKER, _DOCKER_END = b'{"log":"', b'\\n","stream":"std'
+"""How docker's json-file driver begins a line, and how it goes on behind the last piece of a whole one."""
+
+
+def is_plain_piece(block: bytes | bytearray, start: int, end: int) -> bool:
+    r"""Say whether a line with no other anchor than its `{"` is docker's, whole, and without one inside of it.
+
+    Docker escapes quotation marks, and control bytes as `\u001b`: behind those an anchor could be hidden.
+    """
+    return (
+        block.startswith(_DOCKER, start)
+        and block.find(_DOCKER_END, start, end) >= 0
+        and block.find(b"\\u", start, end) < 0
+        and block.find(b'File \\"', start, end) < 0
+    )
+
+
+def docker_text(text: str) -> str | None:
+    """Return what docker's json-file driver carries in a line, with its quotation marks escaped; None for another line."""
+    end = text.rfind('\\n","stream":"std')
+    return text[len(_DOCKER) : end] if text.startswith('{"log":"') and end > 0 and "\\u" not in text else None
 
 
 class JsonLine(NamedTuple):
