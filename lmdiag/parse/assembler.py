@@ -16,7 +16,9 @@ from typing import Any
 from lmdiag.model import Line, Origin, Record, Traceback
 from lmdiag.parse.chatter import CHATTER_LINE, chatter_end
 from lmdiag.parse.clean import clean
+from lmdiag.parse.groups import Group
 from lmdiag.parse.jsonlines import docker_text
+from lmdiag.parse.last_record import LastRecord
 from lmdiag.parse.lmcache import LMCacheRecords
 from lmdiag.parse.logical import Logical, LogicalLines
 from lmdiag.parse.messages import continues_message, is_junk
@@ -40,49 +42,6 @@ NEAR_LINES, NEAR_SIZE = 8, 1 << 16
 """How far before a traceback, in lines and bytes, the line may stand that says what it is of."""
 
 
-_REPEATED = ("across cluster]", "options.)")
-"""How Ray ends a line that it has left out elsewhere."""
-
-
-class _Group:
-    """The open state of one group of lines: the records, or the raw lines, of one chain of prefixes."""
-
-    __slots__ = (
-        "chain",
-        "first",
-        "key",
-        "last",
-        "lines",
-        "pid",
-        "process",
-        "reader",
-        "reader_first",
-        "service",
-        "truncated",
-    )
-
-    def __init__(self, chain: str, service: str) -> None:
-        self.chain = chain
-        self.service = service
-        self.key: RecordKey | None = None
-        self.lines: list[str] = []
-        self.first = self.last = 0
-        self.process: str | None = None
-        self.pid: int | None = None
-        self.reader: TracebackReader | None = None
-        self.reader_first = 0
-        self.truncated = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether anything is unfinished in it."""
-        return self.reader is not None or bool(self.lines)
-
-    def start(self, prefixed: Prefixed, number: int) -> None:
-        self.key, self.process, self.pid = prefixed.record, prefixed.process, prefixed.pid
-        self.lines, self.first, self.truncated = [], number, False
-
-
 class Assembler:
     """Reassembles one source. `feed` it the lines in their order, `close` it at the end.
 
@@ -97,12 +56,12 @@ class Assembler:
         self._max_groups = max_groups
         self._lines = LogicalLines(source)
         self._lmcache = LMCacheRecords()
-        self._groups: OrderedDict[tuple[str, bool], _Group] = OrderedDict()
+        self._groups: OrderedDict[tuple[str, bool], Group] = OrderedDict()
         self._said: dict[str, tuple[str, int, int]] = {}
         self._progress = Progress()
         self._stopped = self._progress.stopped
         self._calm = _CALM
-        self._last_record: tuple[str, Prefixed | None] = ("\n", None)
+        self._last_record = LastRecord()
         self.accepted = 0
         """Lines that were more than chatter: when it has not grown, the end would show what it showed before."""
         self.records = 0
@@ -171,7 +130,9 @@ class Assembler:
     def feed(self, line: Line) -> Iterator[Event]:
         """Take one line; yield what it finished."""
         accepted = self.accepted
-        if (known := self._known_record(line.text)) is not None:
+        waits = self._lines.waits or self._lmcache.holds
+        straight = self._lines.is_idle and self._lmcache.is_idle
+        if straight and (known := self._last_record.line(line.text)) is not None:
             yield from self._assign(Logical("", known, line))
         elif not self._skips(line.text):
             for logical in self._lines.feed(line):
@@ -180,7 +141,7 @@ class Assembler:
         if self.accepted != accepted:
             self._calm = 0
             self._notable.passed(1)
-        elif self._calm < _CALM or self._notable.left:
+        elif not waits and (self._calm < _CALM or self._notable.left):
             yield from self._passed(1)
 
     def pass_chatter(self, block: bytes | bytearray, start: int, end: int) -> tuple[int, int, Iterator[Event]]:
@@ -204,27 +165,6 @@ class Assembler:
         before, self._calm = self._calm, min(self._calm + lines, _CALM)
         if before < _CALM <= self._calm:
             yield from self._settle()
-
-    def _remember(self, prefixed: Prefixed, text: str) -> None:
-        """Remember the prefix of a record with a traceback, if the line is nothing but it and the text behind it."""
-        prefix = text.removesuffix(prefixed.text) if prefixed.text else text
-        if prefix[:1] == "(" and prefix != text and read_prefix(f"{prefix}x") == prefixed._replace(text="x"):
-            self._last_record = prefix, prefixed
-
-    def _known_record(self, text: str) -> Prefixed | None:
-        """Take one more line of the record that was read last, by its prefix: most lines of a traceback are that.
-
-        None where taking the line apart might give something else.
-        """
-        prefix, known = self._last_record
-        if known is None or not text.startswith(prefix) or not text.isprintable():
-            return None
-        rest = text[len(prefix) :].rstrip()
-        if ".py:" in rest or "pid=" in rest or "&" in rest or ";" in text[:80] or rest.endswith(_REPEATED):
-            return None
-        if "^[[" in rest or "\ufffd[" in rest or not self._lines.is_idle or not self._lmcache.is_idle:
-            return None
-        return known._replace(text=rest)
 
     def _settle(self) -> Iterator[Event]:
         """Finish everything that is open, in the order of the log: too much has passed for more to come."""
@@ -261,12 +201,12 @@ class Assembler:
             return
         if group is None:
             yield from self._evict()
-            group = self._groups[chain, key is not None] = _Group(chain, _service(stream))
+            group = self._groups[chain, key is not None] = Group(chain, _service(stream))
         else:
             self._groups.move_to_end((chain, key is not None))
         yield from self._feed(group, prefixed, line)
-        if key is not None and group.reader is not None and not line.text.startswith(self._last_record[0]):
-            self._remember(prefixed, line.text)
+        if group.reader is not None:
+            self._last_record.remember(prefixed, line.text)
         if ends_record:
             yield from self._finish(group)
             group.key = None
@@ -290,7 +230,7 @@ class Assembler:
         while len(self._groups) >= self._max_groups:
             yield from self._finish(self._groups.popitem(last=False)[1])
 
-    def _feed(self, group: _Group, prefixed: Prefixed, line: Line) -> Iterator[Event]:
+    def _feed(self, group: Group, prefixed: Prefixed, line: Line) -> Iterator[Event]:
         key, text = prefixed.record, prefixed.text
         if group.reader is not None:
             same = group.key is None or (key is not None and _same_record(group.key, key))
@@ -317,14 +257,14 @@ class Assembler:
         self.accepted += 1
         self._outside(group, text, line)
 
-    def _continues(self, group: _Group, key: RecordKey | None, text: str) -> bool:
+    def _continues(self, group: Group, key: RecordKey | None, text: str) -> bool:
         """Pydantic's lines behind `vllm serve: error: argument --x: 1 validation error for …` belong to that error."""
         if key is not None or not group.lines or not USAGE.match(group.lines[0]):
             return False
         message = [USAGE.sub("", group.lines[0]).partition(": ")[2], *group.lines[1:]]
         return continues_message(message, 0, text, in_record=False)
 
-    def _outside(self, group: _Group, text: str, line: Line) -> None:
+    def _outside(self, group: Group, text: str, line: Line) -> None:
         """A line outside of any traceback: it opens one, or it is the text of a record."""
         key = group.key
         group.last = line.number
@@ -361,14 +301,14 @@ class Assembler:
 
     # -- finishing -------------------------------------------------------------------------------------------------
 
-    def _finish(self, group: _Group) -> Iterator[Event]:
+    def _finish(self, group: Group) -> Iterator[Event]:
         yield from self._finish_traceback(group)
         yield from self._finish_record(group)
 
-    def _origin(self, group: _Group, first: int) -> Origin:
+    def _origin(self, group: Group, first: int) -> Origin:
         return Origin(self._source, first, max(first, group.last), group.process, group.pid, group.service)
 
-    def _finish_traceback(self, group: _Group) -> Iterator[Event]:
+    def _finish_traceback(self, group: Group) -> Iterator[Event]:
         reader, group.reader = group.reader, None
         if reader is None:
             return
@@ -385,7 +325,7 @@ class Assembler:
             origin, exceptions, reader.header, key.level, key.file, key.time, key.logger, truncated, evidence
         )
 
-    def _finish_record(self, group: _Group) -> Iterator[Event]:
+    def _finish_record(self, group: Group) -> Iterator[Event]:
         lines, group.lines = group.lines, []
         text = "\n".join(lines).strip()
         if not text:

@@ -44,6 +44,11 @@ class LogicalLines:
         return not self._cut and self._rejoiner.ignores(text)
 
     @property
+    def waits(self) -> bool:
+        """Whether something waits for its rest."""
+        return bool(self._cut) or self._rejoiner.holds
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing waits for its rest, and the source is no terminal's copy."""
         return not self._cut and self._rejoiner.is_idle

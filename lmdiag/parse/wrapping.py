@@ -36,6 +36,11 @@ class Rejoiner:
         return self._held is None and (len(text) <= self._width or self._is_over)
 
     @property
+    def holds(self) -> bool:
+        """Whether a line is held back."""
+        return self._held is not None
+
+    @property
     def is_idle(self) -> bool:
         """Whether no line is held back, and none will be: the log is no copy from a terminal."""
         return self._held is None and (self._width > _WIDEST or self._is_over)

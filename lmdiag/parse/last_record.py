@@ -1,0 +1,33 @@
+"""Knows the next line of a record by its prefix: most lines of a traceback are no more than that and some text."""
+
+from __future__ import annotations
+
+from lmdiag.parse.prefixes import Prefixed, read_prefix
+
+_REPEATED = ("across cluster]", "options.)")
+"""How Ray ends a line that it has left out elsewhere."""
+
+
+class LastRecord:
+    """The record that a traceback was last read of."""
+
+    def __init__(self) -> None:
+        self._prefix = "\n"  # no line begins so
+        self._known = Prefixed("", None, None, None, "")
+
+    def remember(self, prefixed: Prefixed, text: str) -> None:
+        """Remember a record, if the physical line `text` is nothing but its prefix and the text behind that."""
+        if prefixed.record is None or not prefixed.text or text.startswith(self._prefix):
+            return
+        prefix = text.removesuffix(prefixed.text)
+        if prefix[:1] == "(" and prefix != text and read_prefix(f"{prefix}x") == prefixed._replace(text="x"):
+            self._prefix, self._known = prefix, prefixed
+
+    def line(self, text: str) -> Prefixed | None:
+        """Return what a physical line is, if it is one more of the record; None where taking it apart may give something else."""
+        if not text.startswith(self._prefix) or not text.isprintable():
+            return None
+        rest = text[len(self._prefix) :].rstrip()
+        if ".py:" in rest or "pid=" in rest or "&" in rest or ";" in text[:80] or rest.endswith(_REPEATED):
+            return None
+        return None if "^[[" in rest or "\ufffd[" in rest else self._known._replace(text=rest)
