@@ -84,6 +84,14 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add_forwarding(scan)
     scan.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal for more than 100 MB")
     scan.add_argument(
+        "-j",
+        "--jobs",
+        type=_jobs,
+        default=0,
+        metavar="N",
+        help="how many processes may read several files at once (default: one for each core)",
+    )
+    scan.add_argument(
         "-v", "--verbose", action="store_true", help="whole messages, every symptom, every argument of the server"
     )
     _add_output(scan)
@@ -148,6 +156,12 @@ def _add_output(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--width", type=_columns, metavar="COLUMNS", help="width of the text (default: the terminal's)"
     )
+
+
+def _jobs(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes from 1 to 1024")
+    return int(text)
 
 
 def _columns(text: str) -> int:
@@ -263,6 +277,7 @@ def _scan_config(options: argparse.Namespace) -> ScanConfig:
         width=options.width,
         progress=not options.no_progress,
         verbose=options.verbose,
+        jobs=options.jobs,
     )
 
 

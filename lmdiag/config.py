@@ -26,6 +26,8 @@ class ScanConfig(NamedTuple):
     """Columns; None: the terminal's."""
     progress: bool = True
     verbose: bool = False
+    jobs: int = 0
+    """Processes for several files; 0: one for each core."""
 
 
 class SinkConfig(NamedTuple):

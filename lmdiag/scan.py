@@ -6,21 +6,22 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, TextIO
+from functools import partial
+from typing import TextIO
 
-from lmdiag.blocks import Feeder
 from lmdiag.config import ScanConfig
 from lmdiag.errors import InputError, UsageError
+from lmdiag.examine import Counts, Examined, examine
 from lmdiag.match.library import Library, check_directories, open_library
 from lmdiag.model import SEVERITIES, Card, Incident, Summary
-from lmdiag.pipeline import Pipeline
-from lmdiag.read.archives import open_bytes, size
-from lmdiag.read.lines import LineReader, Splitter
+from lmdiag.read.archives import size
 from lmdiag.read.paths import Input, expand, rotated_siblings
 from lmdiag.report.control import visible
+from lmdiag.scan_progress import Progress
 
-PROGRESS_FROM = 100 << 20
-"""Bytes of input from which a terminal gets a progress bar: what takes a second or more to read."""
+MANY = 128 << 20
+"""Bytes of several files from which they are read in processes, unless --jobs asks for those: starting them takes as long as
+reading so much of a healthy log, but one of a server that fails all the time, or a compressed one, takes ten times as long."""
 
 Forward = Callable[[Sequence[Incident], Callable[[str], Card]], bool]
 """Takes incidents and a look-up of their cards; returns whether no receiver refused one."""
@@ -37,34 +38,31 @@ class _Tally:
         self.counts: Counter[str] = Counter()
         self.failed = False
         self.interrupted = False
+        self.muted: tuple[tuple[str, int], ...] = ()
+        self.problems: list[str] = []
+        """Both of the libraries of other processes."""
         self.started = time.perf_counter()
 
-    def add(self, pipeline: Pipeline, reader: Splitter) -> None:
-        """Finish one input: whole, broken or interrupted."""
-        self.incidents += pipeline.close()
-        self.counts.update(
-            sources=1,
-            lines=reader.lines,
-            bytes=reader.bytes,
-            undecodable_lines=reader.undecodable_lines,
-            truncated_lines=reader.truncated_lines,
-            records=pipeline.records,
-            tracebacks=pipeline.tracebacks,
-            dropped_tracebacks=pipeline.dropped,
-        )
+    def add(self, entry: Input, found: Examined, err: TextIO) -> None:
+        """Take what one input gave."""
+        self.incidents += found.incidents
+        self.counts.update(found.counts._asdict())
+        self.interrupted = self.interrupted or found.interrupted
+        for problem in found.problems:
+            _report(InputError(problem), self, err, entry.source)
 
     def summary(self, library: Library) -> Summary:
         """Return the summary of what was added."""
         severities = Counter(item.severity for item in self.incidents)
         cards = Counter(item.card for item in self.incidents if item.card)
         return Summary(
-            **self.counts,
+            **{name: self.counts[name] for name in Counts._fields},
             skipped=tuple(self.skipped),
             by_severity=tuple((name, severities[name]) for name in reversed(SEVERITIES) if severities[name]),
             by_card=tuple(sorted(cards.items())),
             seconds=round(time.perf_counter() - self.started, 3),
             interrupted=self.interrupted,
-            muted_patterns=library.muted_patterns,
+            muted_patterns=self.muted or library.muted_patterns,
         )
 
 
@@ -89,13 +87,7 @@ def scan(
     inputs = with_rotated(expansion.inputs) if config.rotated else expansion.inputs
     if not inputs and not expansion.errors:
         raise UsageError(f"no log found in {', '.join(config.paths)}; name the files themselves to have them read")
-    progress = _Progress(config, inputs, err)
-    try:
-        for entry in inputs:
-            _scan_input(entry, library, tally, progress, err)
-    except KeyboardInterrupt:
-        tally.interrupted = True
-    progress.stop()
+    _read(config, inputs, library, tally, err)
     warn(library, warned, err)
     _print_report(config, library, tally, out)
     if forward is not None and not forward(tally.incidents, library.card):
@@ -122,40 +114,36 @@ def with_rotated(inputs: Sequence[Input]) -> tuple[Input, ...]:
     return tuple(found)
 
 
-def _scan_input(entry: Input, library: Library, tally: _Tally, progress: _Progress, err: TextIO) -> None:
-    pipeline = Pipeline(entry.source, library)
-    try:
-        raw = open_bytes(entry.path)
-    except InputError as error:
-        _report(error, tally, err, entry.source)
-        return
-    with raw:
-        reader = LineReader(entry.source, raw, on_bytes=progress.at)
-        feeder = Feeder(reader.splitter, pipeline)
-        try:
-            for data in reader.blocks():
-                feeder.feed(data)
-        except InputError as error:
-            _report(error, tally, err, entry.source)
-        finally:
-            feeder.finish()
-            tally.add(pipeline, reader.splitter)
-        found = any(item.source == entry.source for item in tally.incidents)
-        if doubt := _doubt(entry, reader.splitter, raw.position, found=found):
-            _report(InputError(f"{entry.source}: {doubt}"), tally, err, entry.source)
-    progress.finished(entry.path)
+def _read(config: ScanConfig, inputs: Sequence[Input], library: Library, tally: _Tally, err: TextIO) -> None:
+    """Examine the inputs, in several processes where that pays, and tally what they give, in their order."""
+    progress = Progress(config, inputs, err)
+    found: dict[int, Examined] = {}
+    if apart := _apart(config, inputs):
+        from lmdiag.workers import Workers
+
+        workers = Workers(apart, library, config.jobs or len(os.sched_getaffinity(0)), progress.at)
+        found = workers.run()
+        tally.muted, tally.interrupted = workers.muted, workers.interrupted
+        known = set(map(str, library.problems))
+        tally.problems = [problem for problem in workers.problems if problem not in known]
+    for number, entry in enumerate(inputs):
+        if number not in found and not tally.interrupted:
+            found[number] = examine(entry, library, at=partial(progress.at, number))
+            tally.interrupted = found[number].interrupted
+    progress.stop()
+    for problem in tally.problems:
+        print(f"lmdiag: {visible(problem)}", file=err)
+    for number in sorted(found):
+        tally.add(inputs[number], found[number], err)
 
 
-def _doubt(entry: Input, reader: Splitter, position: int, *, found: bool) -> str:
-    """Say why what was read to its end may not be the whole log, or no log at all."""
-    if reader.undecodable_lines > reader.lines // 2 and not found:
-        return "most of its lines are not text; if it is compressed twice or in another format, decompress it first"
-    sized = entry.path != "-" and os.path.isfile(entry.path) and not os.path.realpath(entry.path).startswith("/proc/")
-    if sized and (size(entry.path) or 0) < position:  # files of /proc say that they are empty
-        return (
-            f"it shrank while it was read; what stood behind byte {size(entry.path)} may be missing, so scan it again"
-        )
-    return ""
+def _apart(config: ScanConfig, inputs: Sequence[Input]) -> dict[int, Input]:
+    """The inputs that are read in other processes, by their numbers: several files, and large enough."""
+    if config.jobs == 1 or len(inputs) < 2:
+        return {}
+    sizes = {number: size(entry.path) or 0 for number, entry in enumerate(inputs) if entry.path != "-"}
+    files = {number: inputs[number] for number, known in sizes.items() if known}
+    return files if len(files) > 1 and (config.jobs or sum(sizes.values()) >= MANY) else {}
 
 
 def _report(error: InputError, tally: _Tally, err: TextIO, source: str = "") -> None:
@@ -200,39 +188,3 @@ def _exit_code(config: ScanConfig, tally: _Tally) -> int:
     worst = max((SEVERITIES.index(item.severity) for item in tally.incidents), default=-1)
     found = worst >= SEVERITIES.index(config.fail_on)
     return EXIT_FOUND if found and not config.exit_zero else EXIT_NOTHING
-
-
-class _Progress:
-    """How far the reading is, on a terminal and for large inputs only; standard input has no known size."""
-
-    def __init__(self, config: ScanConfig, inputs: Sequence[Input], err: TextIO) -> None:
-        wanted = config.progress and err.isatty() and os.environ.get("TERM") != "dumb"
-        self._sizes = [size(entry.path) or 0 for entry in inputs if entry.path != "-"] if wanted else []
-        self._done = 0
-        self._bar: Any = None
-        if sum(self._sizes) >= PROGRESS_FROM:
-            self._start(err)
-
-    def _start(self, err: TextIO) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-
-        columns = (BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn())
-        self._bar = Progress(*columns, console=Console(file=err), transient=True)
-        self._bar.start()
-        self._task = self._bar.add_task("", total=sum(self._sizes))
-
-    def at(self, position: int) -> None:
-        """Show the position in the input that is being read, in bytes of its file."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self._done + position)
-
-    def finished(self, path: str) -> None:
-        """Count an input as read."""
-        if self._bar is not None and path != "-":
-            self._done += size(path) or 0
-
-    def stop(self) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.stop()

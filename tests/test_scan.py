@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from shapes import raised
+from shapes import SHAPES, raised
 from test_match_cards import GOOD
 
 from lmdiag.config import ScanConfig
@@ -165,6 +166,16 @@ def test_each_source_is_judged_by_itself(tmp_path: Path) -> None:
     _, incidents, _ = objects(*paths)
     assert [item["source"] for item in incidents] == paths
     assert len({item["fingerprint"] for item in incidents}) == 1
+
+
+def test_several_processes_report_as_one_does(tmp_path: Path) -> None:
+    """In the order of the inputs, with one that cannot be read among them."""
+    logs = [write(tmp_path / f"{number}.log", shape.log) for number, shape in enumerate(SHAPES[:9])]
+    paths = (*logs[:4], str(tmp_path / "none.log"), *logs[4:])
+    reports = [run(*paths, format="jsonl", jobs=jobs) for jobs in (1, 2, 3)]
+    reports = [(code, re.sub(r'"seconds": [\d.]+', "", out), err) for code, out, err in reports]
+    assert reports[0] == reports[1] == reports[2]
+    assert reports[0][0] == 2
 
 
 def test_a_missing_line_end_loses_nothing(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from copy import copy
 from typing import Any
 
 from lmdiag.model import Line, Origin, Record, Traceback
+from lmdiag.parse.anchors import holds_anchor
 from lmdiag.parse.chatter import CHATTER_LINE, chatter_end
 from lmdiag.parse.clean import clean
 from lmdiag.parse.groups import Group
@@ -31,7 +32,7 @@ Event = Record | Traceback
 
 _HEADER_LINE = re.compile(r"[\w ]*(?:failed to start|hit an exception|encountered a fatal error)\b")
 _NO_SERVICE = re.compile(r"(?:rank|default)?\d+|\S+\[\d+\]|kernel|systemd")
-_QUIET = frozenset({"INFO", "DEBUG", "WARNING"})
+_QUIET = frozenset({"INFO", "DEBUG"})
 _LOUD = frozenset({"ERROR", "CRITICAL"})
 _MAX_TEXT_LINES = 60
 _MAX_TEXT_WIDTH = 1 << 16
@@ -187,7 +188,7 @@ class Assembler:
     def _assign(self, logical: Logical) -> Iterator[Event]:
         stream, prefixed, line, ends_record = logical
         chain, key = stream + prefixed.chain, prefixed.record
-        if key is not None and key.level in _QUIET:
+        if key is not None and (key.level in _QUIET or self._only_warns(chain, key, prefixed.text)):
             sign = self._sign(stream, key, prefixed)
             if self._in_traceback(chain) if sign else not self._notable.record(prefixed.text):
                 yield from self._quiet(chain, key)
@@ -210,6 +211,13 @@ class Assembler:
         if ends_record:
             yield from self._finish(group)
             group.key = None
+
+    def _only_warns(self, chain: str, key: RecordKey, text: str) -> bool:
+        """Say whether a record is a warning that is no part of a traceback, of a server that has come up."""
+        if key.level != "WARNING" or self._notable.starting or holds_anchor(text):
+            return False
+        group = self._groups.get((chain, True))
+        return group is None or group.reader is None or group.key is None or not _same_record(group.key, key)
 
     def _sign(self, stream: str, key: RecordKey, prefixed: Prefixed) -> bool:
         """Say whether a quiet record is a sign of a stall, or the first one of its end."""

@@ -34,6 +34,8 @@ class Splitter:
         self.bytes = 0
         self.undecodable_lines = 0
         self.truncated_lines = 0
+        self.skipped_lines = 0
+        """Of all lines, those that were not looked at; the two counts above are of the others."""
         self._source = source
         self._limit = limit
         self._offset = 0  # of the next line's start
@@ -55,6 +57,7 @@ class Splitter:
         self.bytes += size
         self._offset += size
         self.lines += lines
+        self.skipped_lines += lines
 
     def finish(self) -> tuple[Line, ...]:
         """Release the held line, if there is one."""
