@@ -32,6 +32,12 @@ def test_it_ends_where_a_line_may_matter() -> None:
     assert end([ACCESS] * 9, most=4) == 4
 
 
+def test_of_a_stopped_engine_only_access_lines_are() -> None:
+    """Its records may tell of it."""
+    block = f"{ACCESS}\n{REQUEST}\n".encode()
+    assert chatter_end(block, 0, len(block), frozenset(), 9, only_access=True) == (len(ACCESS) + 1, 1)
+
+
 def test_an_unfinished_line_is_none() -> None:
     """What follows may be anything."""
     block = f"{ACCESS}\n{ACCESS}".encode()

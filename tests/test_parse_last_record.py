@@ -27,16 +27,17 @@ def test_it_is_what_the_long_way_gives(text: str) -> None:
     line = f"{PREFIX}{text}".replace("\n", "")
     lines = LogicalLines("s")
     list(lines.feed(Line("s", 1, 0, "y" * 300)))
-    found = known().line(line)
-    expected = [logical.prefixed for logical in lines.feed(Line("s", 2, 0, line))]
-    assert found is None or [found] == expected
+    record = known()
+    found = record.text(line)
+    expected = [(logical.stream + logical.prefixed.chain, logical.prefixed.record, logical.prefixed.text) for logical in lines.feed(Line("s", 2, 0, line))]
+    assert found is None or [(record.chain, record.key, found)] == expected
 
 
 def test_lines_of_a_traceback() -> None:
     """They are known, as they stand."""
-    found = known().line(f'{PREFIX}  File "/a/b.py", line 3, in f')
-    assert found is not None
-    assert (found.text, found.process, found.pid) == ('  File "/a/b.py", line 3, in f', "EngineCore_DP0", 7)
+    record = known()
+    assert record.text(f'{PREFIX}  File "/a/b.py", line 3, in f') == '  File "/a/b.py", line 3, in f'
+    assert (record.chain, record.key and record.key.line) == ("(EngineCore_DP0 pid=7) ", 718)
 
 
 def test_what_is_not_remembered() -> None:
@@ -44,4 +45,4 @@ def test_what_is_not_remembered() -> None:
     for line in (f"2026-12-01T02:00:00Z {PREFIX}x", PREFIX[23:] + "x", "(EngineCore_DP0 pid=7) x", PREFIX.rstrip()):
         record = LastRecord()
         record.remember(read_prefix(line[line.find("(E") if "Z (" in line else 0 :]), line)
-        assert record.line(line + "y") is None
+        assert record.text(line + "y") is None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from copy import copy
 from typing import Any
 
@@ -128,14 +128,36 @@ class Assembler:
             return False
         return self._lmcache.ignores(chain) and self._lines.ignores(text)
 
-    def feed(self, line: Line) -> Iterator[Event]:
-        """Take one line; yield what it finished."""
+    def feed(self, line: Line) -> Iterable[Event]:
+        """Take one line; return what it finished, which must be taken before the next line."""
+        return () if self._goes_on(line) else self._take(line)
+
+    def _goes_on(self, line: Line) -> bool:
+        """Take one more line of a record's traceback, which most are; False where it has to be taken apart."""
+        text = self._last_record.text(line.text)
+        if text is None or not (self._lines.is_idle and self._lmcache.is_idle):
+            return False
+        group = self._groups.get((self._last_record.chain, True))
+        if group is None or group.reader is None or group.key != self._last_record.key:
+            return False
+        if _HEADER_LINE.match(text) or not group.reader.feed(text):  # what it refuses once, it will again
+            return False
+        self._groups.move_to_end((group.chain, True))
+        self._took(group, line)
+        self._calm = 0
+        self._notable.passed(1)
+        return True
+
+    def _took(self, group: Group, line: Line) -> None:
+        """Note that a line belongs to what is open in a group."""
+        self.accepted += 1
+        group.last = line.number
+        group.truncated = group.truncated or line.truncated
+
+    def _take(self, line: Line) -> Iterator[Event]:
         accepted = self.accepted
         waits = self._lines.waits or self._lmcache.holds
-        straight = self._lines.is_idle and self._lmcache.is_idle
-        if straight and (known := self._last_record.line(line.text)) is not None:
-            yield from self._assign(Logical("", known, line))
-        elif not self._skips(line.text):
+        if not self._skips(line.text):
             for logical in self._lines.feed(line):
                 for whole in self._lmcache.feed(logical):
                     yield from self._assign(whole)
@@ -150,10 +172,10 @@ class Assembler:
 
         Return where it ends, how many lines it is, and what they finished.
         """
-        if self._stopped or not self._lines.is_idle or self._lmcache.holds:
+        if not self._lines.is_idle or self._lmcache.holds:
             return start, 0, iter(())
-        most = self._notable.left if self._calm >= _CALM else _CALM - self._calm
-        stop, lines = chatter_end(block, start, end, self._open_chains(), most)
+        most = _CALM - self._calm if self._calm < _CALM else self._notable.left or end
+        stop, lines = chatter_end(block, start, end, self._open_chains(), most, only_access=bool(self._stopped))
         return stop, lines, self._passed(lines)
 
     def _open_chains(self) -> set[bytes]:
@@ -243,9 +265,7 @@ class Assembler:
         if group.reader is not None:
             same = group.key is None or (key is not None and _same_record(group.key, key))
             if same and not (key and _HEADER_LINE.match(text)) and group.reader.feed(text):
-                self.accepted += 1
-                group.last = line.number
-                group.truncated = group.truncated or line.truncated
+                self._took(group, line)
                 return
             yield from self._finish_traceback(group)
             group.key = key if same else group.key

@@ -28,10 +28,13 @@ Behind `time` and the words of a request, only the same time could begin another
 CHATTER_BYTES = re.compile(CHATTER_LINE.pattern.encode())
 
 
-def chatter_end(block: bytes | bytearray, start: int, end: int, busy: Container[bytes], most: int) -> tuple[int, int]:
+def chatter_end(
+    block: bytes | bytearray, start: int, end: int, busy: Container[bytes], most: int, *, only_access: bool = False
+) -> tuple[int, int]:
     """Return where a run of whole lines of chatter ends, and how many they are: `most` at most, up to the byte `end`.
 
-    `busy`: the chains whose lines are not chatter now, since something of theirs is open.
+    `busy`: the chains whose lines are not chatter now, since something of theirs is open. `only_access`: records are none
+    either, since an engine has stopped, and they may tell of it.
     """
     match, find = CHATTER_BYTES.match, block.find
     lines = 0
@@ -41,6 +44,8 @@ def chatter_end(block: bytes | bytearray, start: int, end: int, busy: Container[
         if stop < 0 or find(b"\r", behind, stop) >= 0 or (hit["chain"] or b"") in busy:
             break
         time = hit["time"]
+        if time is not None and only_access:
+            break
         if time is None or hit["statistics"]:
             if find(b".py:", behind, stop) >= 0 or find(b"pid=", behind, stop) >= 0:
                 break

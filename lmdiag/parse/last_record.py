@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmdiag.parse.prefixes import Prefixed, read_prefix
+from lmdiag.parse.prefixes import Prefixed, RecordKey, read_prefix
 
 _REPEATED = ("across cluster]", "options.)")
 """How Ray ends a line that it has left out elsewhere."""
@@ -13,7 +13,8 @@ class LastRecord:
 
     def __init__(self) -> None:
         self._prefix = "\n"  # no line begins so
-        self._known = Prefixed("", None, None, None, "")
+        self.chain = ""
+        self.key: RecordKey | None = None
 
     def remember(self, prefixed: Prefixed, text: str) -> None:
         """Remember a record, if the physical line `text` is nothing but its prefix and the text behind that."""
@@ -21,13 +22,13 @@ class LastRecord:
             return
         prefix = text.removesuffix(prefixed.text)
         if prefix[:1] == "(" and prefix != text and read_prefix(f"{prefix}x") == prefixed._replace(text="x"):
-            self._prefix, self._known = prefix, prefixed
+            self._prefix, self.chain, self.key = prefix, prefixed.chain, prefixed.record
 
-    def line(self, text: str) -> Prefixed | None:
-        """Return what a physical line is, if it is one more of the record; None where taking it apart may give something else."""
-        if not text.startswith(self._prefix) or not text.isprintable():
+    def text(self, line: str) -> str | None:
+        """Return the text of a line that is one more of the record; None where taking it apart may give something else."""
+        if not line.startswith(self._prefix) or not line.isprintable():
             return None
-        rest = text[len(self._prefix) :].rstrip()
-        if ".py:" in rest or "pid=" in rest or "&" in rest or ";" in text[:80] or rest.endswith(_REPEATED):
+        text = line[len(self._prefix) :].rstrip()
+        if ".py:" in text or "pid=" in text or "&" in text or ";" in line[:80] or text.endswith(_REPEATED):
             return None
-        return None if "^[[" in rest or "\ufffd[" in rest else self._known._replace(text=rest)
+        return None if "^[[" in text or "\ufffd[" in text else text

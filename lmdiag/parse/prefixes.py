@@ -143,7 +143,7 @@ def unglue(text: str) -> list[str]:
     """
     own = _GLUED.match(text) if text[:1] in _STARTS else None
     position = own.end() if own else 1
-    chain = 0 if own else len(read_prefix(text).chain)
+    chain = len(read_prefix(text).chain) if not own and "pid=" in text else 0
     if text.find(".py:", position) < 0 and text.find("pid=", max(position, chain)) < 0:
         return [text]
     start, flattened, refused = 0, False, 0
