@@ -30,6 +30,15 @@ def load_card(path: str) -> tuple[Card | None, tuple[Problem, ...]]:
     return (None if found else _card(path, data)), found
 
 
+def load_checked_card(path: str) -> tuple[Card | None, tuple[Problem, ...]]:
+    """The same for a file that was checked when its pack was made; it is checked again only if it cannot be used."""
+    data, _ = _read(path)
+    try:
+        return (_card(path, data), ()) if data is not None else load_card(path)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return load_card(path)
+
+
 def load_cards(directory: str, known: Iterable[str] = ()) -> tuple[tuple[Card, ...], tuple[Problem, ...]]:
     """Return the good cards of a directory and what is below it, sorted by path, and the problems of the others.
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import lmdiag
 from lmdiag.errors import CardError
-from lmdiag.match.cards import Problem, load_card, load_cards
+from lmdiag.match.cards import Problem, load_cards, load_checked_card
 from lmdiag.model import Card, Clue, MatchRule
 
 INDEX = "index.json"
@@ -57,7 +57,7 @@ class Pack:
         entry = self._entries[name]
         if entry.card is not None:
             return entry.card
-        card, problems = load_card(entry.path)
+        card, problems = load_checked_card(entry.path)
         if card is None:
             raise CardError("\n".join(map(str, problems)))
         self._entries[name] = entry._replace(card=card)
