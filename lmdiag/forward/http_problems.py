@@ -52,9 +52,10 @@ def _explain(error: BaseException, url: str) -> str:
             return _untrusted(error, host)
         case ConnectionResetError() | BrokenPipeError() | RemoteDisconnected() | ssl.SSLEOFError():
             return f"{peer} closed the connection before it answered"
+        case ssl.SSLError() if not error.reason:  # an end in the middle of a handshake, before Python 3.11.4
+            return f"{peer} closed the connection before it answered"
         case ssl.SSLError():
-            reason = (error.reason or "the connection ended").replace("_", " ").lower()
-            return f"TLS with {peer} failed: {reason}"
+            return f"TLS with {peer} failed: {error.reason.replace('_', ' ').lower()}"
         case ConnectionRefusedError():
             return f"connection refused by {peer}"
         case ConnectTimeoutError() | ReadTimeoutError():

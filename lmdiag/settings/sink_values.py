@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from ipaddress import IPv6Address
 from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from lmdiag.settings.amounts import WrongValueError, shown
 from lmdiag.settings.values import Name
@@ -15,6 +15,8 @@ from lmdiag.settings.values import Name
 _NETLOC = re.compile(
     r"(?:\[([0-9A-Fa-f:.]+(?:%25[A-Za-z0-9._-]+)?)\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9.])?)(?::([0-9]{1,5}))?"
 )
+_BEGINNING = re.compile(r"https?://([^/?#]*)", re.IGNORECASE)  # RFC 3986, appendix B
+_BRACKETS = "holds brackets that are no IPv6 address"
 _MAX_PORT = 65535
 _MAX_PART = 255  # of a path, between two slashes: NAME_MAX
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -31,11 +33,7 @@ class Url(NamedTuple):
             raise WrongValueError('this is not a URL in quotation marks; write for example "https://host.example/hook"')
         if not re.fullmatch(r"[!-~]*", raw):
             raise WrongValueError("the URL holds a blank or what is not ASCII; write such a character as %20 or %C3%A4")
-        try:
-            problem = _problem(urlsplit(raw), raw)
-        except ValueError:  # brackets that do not match, or hold no address
-            problem = "holds brackets that are no IPv6 address"
-        if problem:
+        if problem := _problem(raw):
             raise WrongValueError(f"the URL {problem}")
         return raw
 
@@ -44,20 +42,30 @@ class Url(NamedTuple):
         return shortened_url(value)
 
 
-def _problem(parts: SplitResult, raw: str) -> str:
-    """Say what keeps a URL from being posted to, or ""; raises ValueError for what is no IPv6 address."""
-    if parts.scheme not in ("http", "https"):
+def _problem(raw: str) -> str:
+    """Say what keeps a URL from being posted to, or "". Patch releases of Python differ in what urlsplit refuses."""
+    begins = _BEGINNING.match(raw)
+    if begins is None:
         return "does not begin with https:// or http://"
-    if "@" in parts.netloc:
+    netloc = begins[1]
+    if "@" in netloc:
         return "holds a user or a password; use username and password-file for them"
     if "#" in raw:
         return "holds a #; what stands behind it is never sent: leave it out"
-    hit = _NETLOC.fullmatch(parts.netloc)
+    if ("[" in netloc) != ("]" in netloc):
+        return _BRACKETS
+    hit = _NETLOC.fullmatch(netloc)
     if hit is None or (hit[2] and not 0 < int(hit[2]) <= _MAX_PORT):
         return "has no host or a wrong port; write https://HOST/ or https://HOST:PORT/, the port from 1 to 65535"
-    if hit[1]:
-        IPv6Address(hit[1])
-    return ""
+    return "" if hit[1] is None or _is_ipv6(hit[1]) else _BRACKETS
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        IPv6Address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def shortened_url(url: str) -> str:
