@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 _BLOCK = 1 << 20
 _SEARCHED = 1 << 30
@@ -57,15 +58,43 @@ def start_offset(path: str, where: str, boot_time: float | None = None) -> tuple
 
 def _life(fd: int, size: int) -> int:
     """Find the first line of the last server life."""
-    last = _last_mark(fd, size)
+    last = _last_mark(fd, size, _SEARCHED)
     if last is None:
         return _line_start(fd, size - _CONTEXT) if size > _CONTEXT else 0
     return _banner_start(fd, _group_start(fd, last))
 
 
-def _last_mark(fd: int, size: int) -> int | None:
+def life_before(fd: int, until: int, searched: int) -> int | None:
+    """Return where the server's life begins that goes on at an offset, or None if that is more than `searched` bytes before."""
+    last = _last_mark(fd, until, searched)
+    return None if last is None else _banner_start(fd, _group_start(fd, last))
+
+
+def life_in(block: bytes, behind: int) -> int | None:
+    """Return where the last life begins in a block of whole lines, or None if no mark of it stands behind an offset."""
+    if not _has_needle(block):
+        return None
+    tried = islice(_lines_with_needles(block), _MAX_TRIED)
+    mark = next((first for first, line in tried if first < behind or _MARK.search(line)), None)
+    if mark is None or mark < behind:
+        return None
+    start = _group_first(_lines_within(block, mark), mark)
+    return _banner_first(_lines_within(block, start), start)
+
+
+def _lines_within(block: bytes, end: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines before an offset with the offset of each, the last one first."""
+    while end > 0:
+        first = block.rfind(b"\n", 0, end - 1) + 1
+        yield first, block[first : end - 1]
+        end = first
+
+
+def _last_mark(fd: int, size: int, searched: int) -> int | None:
     tried = 0
-    for start, block in _blocks_back(fd, size, _SEARCHED):
+    for start, block in _blocks_back(fd, size, searched):
+        if not _has_needle(block):
+            continue
         for first, line in _lines_with_needles(block):
             tried += 1
             if _MARK.search(line):
@@ -73,6 +102,13 @@ def _last_mark(fd: int, size: int) -> int | None:
             if tried == _MAX_TRIED:  # another program's log, which speaks of versions all the time
                 return None
     return None
+
+
+def _has_needle(block: bytes) -> bool:
+    """Whether a block is worth a look from behind, which takes ten times as long."""
+    from stringzilla import find  # only where a start is looked for
+
+    return any(find(block, needle) >= 0 for needle in _NEEDLES)
 
 
 def _lines_with_needles(block: bytes) -> Iterator[tuple[int, bytes]]:
@@ -104,8 +140,12 @@ def _blocks(fd: int, offset: int, until: int) -> Iterator[bytes]:
 
 def _group_start(fd: int, mark: int) -> int:
     """Go back over the marks of the same start: its shell line, its banner, its arguments."""
+    return _group_first(_lines_back(fd, mark), mark)
+
+
+def _group_first(back: Iterable[tuple[int, bytes]], mark: int) -> int:
     first, between = mark, 0
-    for offset, line in _lines_back(fd, mark):
+    for offset, line in back:
         between += 1
         if between > _GROUP or _BREAK.search(line):
             break
@@ -116,8 +156,12 @@ def _group_start(fd: int, mark: int) -> int:
 
 def _banner_start(fd: int, mark: int) -> int:
     """Go back over the lines of the banner that stand before the one with the version."""
+    return _banner_first(_lines_back(fd, mark), mark)
+
+
+def _banner_first(back: Iterable[tuple[int, bytes]], mark: int) -> int:
     first = mark
-    for number, (offset, line) in enumerate(_lines_back(fd, mark)):
+    for number, (offset, line) in enumerate(back):
         if number == _BANNER_LINES or not _BANNER.search(line):
             break
         first = offset
