@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from itertools import pairwise
 
+import pytest
 from helpers import NoCards
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -116,6 +117,32 @@ def test_what_containers_carry(
     pieces = [line[at : at + width] for line in lines for at in range(0, len(line), width)]
     data = "".join(transport(piece) for piece in pieces).encode()
     assert by_block(data, cuts) == by_line(data)
+
+
+RAW = ("Traceback (most recent call last):", '  File "/a/vllm/x.py", line 1, in f', "    x", "ValueError: the cause", "")
+ALONE = {
+    "an error that is cut in the middle of its words, on stdout": (
+        "2026-12-01T02:00:00.1Z stdout P Trace", "2026-12-01T02:00:00.1Z stdout F back (most recent call last):",
+        '2026-12-01T02:00:00.1Z stdout P   Fi', '2026-12-01T02:00:00.1Z stdout F le "/a/vllm/x.py", line 1, in f',
+        "2026-12-01T02:00:00.1Z stdout P ValueErr", "2026-12-01T02:00:00.1Z stdout F or: the cause", ""),
+    "on stderr": (
+        "2026-12-01T02:00:00.1Z stderr P ValueErr", "2026-12-01T02:00:00.1Z stderr F or: the cause", ""),
+    "by docker": (docker("ValueErr").strip(), docker("or: the cause\n")),
+    "in JSON that escapes its words": ('{"log":"Val\\u0075eErro\\u0072: the cause\\n","stream":"stderr","time":"x"}', ""),
+    "a client's words in LMCache's record": (
+        "[2026-12-01 02:56:14,673] LMCache INFO: Retrieved: x", *RAW[:-1],
+        "y (cache_engine.py:1:lmcache.v1.cache_engine)", ""),
+    "of the highest level": ("CRITICAL 12-01 02:00:00 [launcher.py:1] [Errno 98] error while attempting to bind on address", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_what_one_anchor_alone_finds(name: str) -> None:
+    """Or keeps from being found: between lines of which none holds another."""
+    data = (CALM + "\n".join(ALONE[name]) + CALM).encode()
+    found = by_block(data, [len(CALM)])
+    assert found == by_line(data)
+    assert bool(found[0]) == ("client" not in name)
 
 
 FRAGMENTS = (

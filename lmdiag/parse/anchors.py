@@ -10,10 +10,10 @@ Match: TypeAlias = tuple[int, int, int]
 """Which anchor, and where it begins and ends, in bytes."""
 
 ANCHORS = (
-    "hutting down", "CRITICAL", "hutdown", "oom-kill", "stderr P", ": 0.0 tokens/s, Running", "Aborted", "Fatal Python",
+    "hutting down", "CRITICAL", "hutdown", "oom-kill", "stderr P", ": 0.0 tokens/s, Running", "Aborted", "vLLM server v",
     "Traceback", "=killed", "ERROR", "Error", '\n{"', 'File "', "Bus error", "vLLM API server v",
     "error: ", "Seg", "stdout P", "*** SIG", "LMCache", "Illegal inst", "Killed", "LLM engine ",
-    "hrowing an instance", "=dumped", "█  version", "gs: {", "shm_broadcast", "vLLM server v", "Exception", "Application startup",
+    "hrowing an instance", "=dumped", "█  version", "gs: {", "shm_broadcast", "Exception", "Application startup",
 )  # fmt: skip
 """What stands in an error's lines; in a server's first lines and its last ones; in a stall; in what the C library, the shell,
 the kernel and systemd say of a process that died; in LMCache's records, whose further lines have no prefix; and in what
