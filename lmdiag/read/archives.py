@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 
 from lmdiag.errors import InputError
-from lmdiag.read.decoders import MAGIC_SIZE, Codec, Decoder, codec, foreign, sniff
+from lmdiag.read.adapters import Decoder
+from lmdiag.read.decoders import MAGIC_SIZE, Codec, codec, foreign, sniff
 from lmdiag.read.files import RawFile, RawReader, size
 from lmdiag.read.recode import Utf8Reader
 
@@ -40,12 +42,23 @@ def _decompressed(file: RawFile) -> RawReader:
     return file
 
 
+def _identity(path: str) -> tuple[int, int] | None:
+    """Tell which regular file has a name, or None if none has: a log may be renamed while it is read."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
 class Archive(RawReader):
     """A compressed file of one or more members (gzip), streams (bzip2, xz) or frames (zstd)."""
 
     def __init__(self, file: RawFile, codec: Codec) -> None:
         self._file = file
-        self._codec = codec
+        self._identity = _identity(file.path)
+        # Where a fast decoder breaks off, an exact one reads again: a pipe has it from the start.
+        self._codec = (codec.exact if self._identity is None else None) or codec
         self._given = 0  # decompressed bytes so far
         self._last_bytes = b""  # decompressed before a break, not yet given
         self._broken: InputError | None = None
@@ -70,6 +83,9 @@ class Archive(RawReader):
     def readinto(self, buffer: bytearray | memoryview) -> int:
         """See RawReader; past a break it raises the same InputError each time."""
         data = b"" if self._broken else self._decode(len(buffer))
+        if self._broken and self._codec.exact and self._can_be_read_again():
+            self._begin_again(self._codec.exact)
+            data = self._decode(len(buffer))
         if self._broken:
             data, self._last_bytes = self._last_bytes[: len(buffer)], self._last_bytes[len(buffer) :]
             if not data:
@@ -87,7 +103,7 @@ class Archive(RawReader):
                 break
             try:
                 data = self._decoder.decompress(chunk, size)
-            except self._codec.error as error:
+            except self._codec.errors as error:
                 self._last_bytes = self._salvage()
                 self._break(f"breaks off ({error})")
         return data
@@ -126,6 +142,22 @@ class Archive(RawReader):
         message = f"{self._file.path}: {self._codec.name} stream {what} after {after} decompressed bytes; what came"
         self._broken = self._broken or InputError(f"{message} before was read")
 
+    def _can_be_read_again(self) -> bool:
+        return self._identity is not None and _identity(self._file.path) == self._identity
+
+    def _begin_again(self, codec: Codec) -> None:
+        """Read the member that broke off again with another codec, up to what was given on."""
+        given, first = self._given - self._member_given, self._member_given
+        file, self._file = self._file, RawFile(self._file.path)
+        file.close()
+        while (ahead := self._member - self._file.position) and self._file.read(min(ahead, _CHUNK)):
+            pass
+        self._codec, self._broken = codec, None
+        self._begin(b"")
+        self._member_given = first
+        while given and (data := self._decode(min(given, _CHUNK))):
+            given -= len(data)
+
     def _salvage(self) -> bytes:
         """Recover what the decoder had decompressed in the call that failed, and dropped.
 
@@ -133,11 +165,13 @@ class Archive(RawReader):
         given on in the smallest steps. A pipe cannot be read twice: there, at most one block is lost.
         """
         out = bytearray()
-        if os.path.isfile(self._file.path):
+        if not self._codec.exact and self._can_be_read_again():
             try:
                 for data in self._again(self._given - self._member_given):
                     out += data
-            except (self._codec.error, OSError):
+            except OSError:
+                pass
+            except self._codec.errors:
                 pass  # the error that is salvaged from
         return bytes(out)
 

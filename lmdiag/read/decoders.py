@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from lmdiag.errors import InputError
+from lmdiag.read.adapters import Decoder, Igzip, Zlib, Zstandard
 
 MAGIC_SIZE = 10
 """So many first bytes tell all of them apart."""
@@ -27,37 +27,16 @@ _FOREIGN = (
     (b"7z\xbc\xaf\x27\x1c", "7-Zip", "7z x -so"),
 )
 
-_ZSTD_PIECE = 1024
-"""zstandard's decompressobj has no output limit, and a block of 4 bytes can hold 128 KiB (RFC 8878, RLE blocks):
-small inputs bound what a hostile file can make it allocate."""
-
-
-class Decoder(Protocol):
-    """One compressed stream, with the interface of bz2.BZ2Decompressor."""
-
-    @property
-    def eof(self) -> bool:
-        """The end of the stream was reached."""
-
-    @property
-    def needs_input(self) -> bool:
-        """Nothing more comes out before more is put in."""
-
-    @property
-    def unused_data(self) -> bytes:
-        """What was put in beyond the end of the stream."""
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """Put data in, take at most max_length bytes out."""
-
 
 class Codec(NamedTuple):
     """A compression at work."""
 
     name: str
     decoder: Callable[[], Decoder]
-    error: type[Exception]
+    errors: tuple[type[Exception], ...]
     """What its decoder raises on broken data."""
+    exact: Codec | None = None
+    """A slower one for streams on which this one breaks off; None: this one is as good as any."""
 
 
 def sniff(head: bytes) -> str | None:
@@ -81,31 +60,34 @@ def codec(kind: str, path: str) -> Codec:
 
 
 def _gzip() -> Codec:
+    import zlib
+
+    def exact() -> Decoder:
+        return Zlib(zlib.decompressobj(31))
+
+    slow = Codec("gzip", exact, (zlib.error,))
     try:
         from isal import igzip_lib  # a third of zlib's time
     except ImportError:  # no wheel for this processor
-        return zlib_gzip()
+        return slow
     broken: Any = igzip_lib.error  # its types take the class for one of its objects
-    return Codec("gzip", partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP), broken)
 
+    def fast() -> Decoder:
+        return igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_GZIP_NO_HDR_VER)
 
-def zlib_gzip() -> Codec:
-    """Return gzip's codec of Python's own library."""
-    import zlib
-
-    return Codec("gzip", lambda: _Gzip(zlib.decompressobj(31)), zlib.error)
+    return Codec("gzip", lambda: Igzip(fast, exact), (broken, zlib.error), slow)
 
 
 def _bzip2() -> Codec:
     import bz2
 
-    return Codec("bzip2", bz2.BZ2Decompressor, OSError)
+    return Codec("bzip2", bz2.BZ2Decompressor, (OSError,))
 
 
 def _xz() -> Codec:
     import lzma
 
-    return Codec("xz", lzma.LZMADecompressor, lzma.LZMAError)
+    return Codec("xz", lzma.LZMADecompressor, (lzma.LZMAError,))
 
 
 def _zstd() -> Codec:
@@ -115,65 +97,12 @@ def _zstd() -> Codec:
         from importlib import import_module
 
         zstd: Any = import_module("compression.zstd")  # Python 3.14 and later
-        return Codec("zstd", zstd.ZstdDecompressor, zstd.ZstdError)
-    return Codec("zstd", lambda: _Zstandard(zstandard.ZstdDecompressor().decompressobj()), zstandard.ZstdError)
+        return Codec("zstd", zstd.ZstdDecompressor, (zstd.ZstdError,))
+
+    def decoder() -> Decoder:
+        return Zstandard(zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError)
+
+    return Codec("zstd", decoder, (zstandard.ZstdError,))
 
 
 _CODECS = {"gzip": _gzip, "bzip2": _bzip2, "xz": _xz, "zstd": _zstd}
-
-
-class _Gzip:
-    """zlib's object as a Decoder."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self._full = False
-
-    @property
-    def eof(self) -> bool:
-        return bool(self._inner.eof)
-
-    @property
-    def needs_input(self) -> bool:
-        # After a full output zlib may hold more of it even when all input is used up.
-        return not self._full and not self._inner.unconsumed_tail
-
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self._inner.unused_data)
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        out: bytes = self._inner.decompress(self._inner.unconsumed_tail + data, max(max_length, 0))
-        self._full = len(out) == max_length
-        return out
-
-
-class _Zstandard:
-    """zstandard's object as a Decoder."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self._in = memoryview(b"")
-        self._out = memoryview(b"")
-
-    @property
-    def eof(self) -> bool:
-        return bool(self._inner.eof) and not self._out
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._out and not self._in
-
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self._inner.unused_data) + bytes(self._in)
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        if data:
-            self._in = memoryview(bytes(self._in) + data)
-        while self._in and not self._out and not self._inner.eof:
-            piece, self._in = self._in[:_ZSTD_PIECE], self._in[_ZSTD_PIECE:]
-            self._out = memoryview(self._inner.decompress(piece))
-        end = len(self._out) if max_length < 0 else max_length
-        taken, self._out = self._out[:end], self._out[end:]
-        return bytes(taken)
