@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH := build/bench
 LOG ?= tests/logs/mla-serde-start-failed.log
 
-.PHONY: dev demo check test test-system bench docs docs-check cards catalog clean
+.PHONY: dev demo check test test-system bench bench-check bench-install docs docs-check cards catalog clean
 
 dev: $(VENV)/installed
 
@@ -28,10 +29,23 @@ test: dev
 test-system: dev  ## what needs root, a real systemd, podman, logrotate, Prometheus, or a vLLM (LMDIAG_VLLM, LMDIAG_MODEL)
 	$(BIN)/python -m pytest -m system tests/system
 
-bench: dev
-	$(BIN)/python -m benchmarks.scan
-	$(BIN)/python -m benchmarks.catalog
-	$(BIN)/python -m benchmarks.watch
+# An environment of its own: with the editable install of `make dev`, every start of Python takes twice as long.
+$(BENCH)/bin/python:
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+
+bench-install: $(BENCH)/bin/python
+	rm -rf build/lib
+	$(BENCH)/bin/python -m pip install --quiet ".[zstd]" --group bench
+	$(BENCH)/bin/python -m pip install --quiet --force-reinstall --no-deps .
+
+bench: bench-install  ## measure against the other programs that are installed, and write docs/performance.md; 12 GB of disk
+	$(BENCH)/bin/python -m benchmarks.compare
+	$(BENCH)/bin/python -m benchmarks.catalog
+	$(BENCH)/bin/python -m benchmarks.watch
+
+bench-check: bench-install  ## the quick comparisons, against their ceilings in benchmarks/ceilings.json
+	$(BENCH)/bin/python -m benchmarks.compare --ci
 
 cards: dev  ## rebuild the index of the cards after one has changed
 	$(BIN)/python -m lmdiag.match.pack rules
