@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmdiag.blocks import Feeder
 from lmdiag.diagnose.cards import Cards
@@ -14,6 +14,9 @@ from lmdiag.pipeline import Pipeline
 from lmdiag.read.archives import RawReader, open_bytes, size
 from lmdiag.read.lines import Splitter
 from lmdiag.read.paths import Input
+
+if TYPE_CHECKING:
+    from lmdiag.read.span import Span
 
 BLOCK = 1 << 20
 """Bytes that are read at once, into one buffer: with it and the page cache's copy a core's second cache is full."""
@@ -40,21 +43,42 @@ class Examined(NamedTuple):
     problems: tuple[str, ...] = ()
     """Why it could not be read, or not to its end; each names its path first."""
     interrupted: bool = False
+    notes: tuple[str, ...] = ()
+    """What else to say of it; each names its source first."""
 
 
-def examine(entry: Input, cards: Cards, *, at: Callable[[int], None]) -> Examined:
-    """Read an input and judge it; `at` is called after each block with the position in its file, in bytes.
+def examine(entry: Input, cards: Cards, *, at: Callable[[int], None], span: Span | None = None) -> Examined:
+    """Read an input, or what of it lies in a span of time, and judge it.
 
-    An interruption by the keyboard ends it early, and what was found so far is returned.
+    `at` is called after each block with the position in its file, in bytes. An interruption by the keyboard ends it early,
+    and what was found so far is returned.
     """
     try:
-        raw = open_bytes(entry.path)
+        raw = _open(entry.path, span)
     except InputError as error:
         return Examined(problems=(str(error),))
     except KeyboardInterrupt:  # a pipe that nobody writes to keeps one waiting
         return Examined(interrupted=True)
     with raw:
-        return _Examination(entry, raw, Feeder(Splitter(entry.source), Pipeline(entry.source, cards))).run(at)
+        found = _Examination(entry, raw, Feeder(Splitter(entry.source), Pipeline(entry.source, cards))).run(at)
+        return found if span is None else _placed(found, raw, entry.source)
+
+
+def _open(path: str, span: Span | None) -> RawReader:
+    if span is None:
+        return open_bytes(path)
+    from lmdiag.read.span import open_part  # only if a span is asked for, as below
+
+    return open_part(path, span)
+
+
+def _placed(found: Examined, part: RawReader, source: str) -> Examined:
+    from lmdiag.placed import placed
+    from lmdiag.read.part import Part
+
+    assert isinstance(part, Part)
+    note = part.note()
+    return found._replace(incidents=placed(found.incidents, part), notes=(f"{source}: {note}",) if note else ())
 
 
 class _Examination:

@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,15 +11,14 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from shapes import SHAPES, raised
+from shapes import raised
 from test_match_cards import GOOD
 
 from lmdiag.config import ScanConfig
 from lmdiag.errors import UsageError
 from lmdiag.match.pack import shipped_directory
-from lmdiag.read.paths import Input
 from lmdiag.report.schema import json_schema
-from lmdiag.scan import scan, with_rotated
+from lmdiag.scan import scan
 
 CARD = GOOD.replace('raised_in = ["adapter.py:_init"]\n', "")
 READY = "(APIServer pid=1) INFO:     Application startup complete.\n"
@@ -168,16 +166,6 @@ def test_each_source_is_judged_by_itself(tmp_path: Path) -> None:
     assert len({item["fingerprint"] for item in incidents}) == 1
 
 
-def test_several_processes_report_as_one_does(tmp_path: Path) -> None:
-    """In the order of the inputs, with one that cannot be read among them."""
-    logs = [write(tmp_path / f"{number}.log", shape.log) for number, shape in enumerate(SHAPES[:9])]
-    paths = (*logs[:4], str(tmp_path / "none.log"), *logs[4:])
-    reports = [run(*paths, format="jsonl", jobs=jobs) for jobs in (1, 2, 3)]
-    reports = [(code, re.sub(r'"seconds": [\d.]+', "", out), err) for code, out, err in reports]
-    assert reports[0] == reports[1] == reports[2]
-    assert reports[0][0] == 2
-
-
 def test_a_missing_line_end_loses_nothing(tmp_path: Path) -> None:
     _, incidents, summary = objects(write(tmp_path / "server.log", FAILED.rstrip("\n")))
     assert (len(incidents), summary["lines"]) == (1, 7)
@@ -191,13 +179,6 @@ def test_rotated_siblings_are_read_where_asked_for(tmp_path: Path) -> None:
     _, incidents, summary = objects(path, rotated=True)
     assert summary["sources"] == 3
     assert [Path(item["source"]).name for item in incidents] == ["server.log.2.gz", "server.log.1"]
-
-
-def test_rotated_siblings_that_are_named_are_read_once(tmp_path: Path) -> None:
-    path, sibling = write(tmp_path / "server.log", ""), write(tmp_path / "server.log.1", "")
-    inputs = [Input(sibling, "shown"), Input(path, path), Input("-", "-")]
-    assert with_rotated(inputs) == tuple(inputs)
-    assert [entry.path for entry in with_rotated(inputs[1:2])] == [sibling, path]
 
 
 def test_what_is_no_text_is_not_called_healthy(tmp_path: Path) -> None:
@@ -234,27 +215,31 @@ CATALOGUES = {
 }
 
 
+@pytest.mark.parametrize("jobs", [1, 3])
 @pytest.mark.parametrize(("data", "why"), CATALOGUES.values(), ids=CATALOGUES)
 def test_a_catalogue_that_cannot_be_read_is_told_once_and_hides_nothing(
-    tmp_path: Path, catalogue: Path, data: bytes | None, why: str
+    tmp_path: Path, catalogue: Path, data: bytes | None, why: str, jobs: int
 ) -> None:
     if data is not None:
         catalogue.write_bytes(data)
     paths = [write(tmp_path / f"{name}.log", FAILED) for name in "abc"]
-    code, out, err = run(*paths)
+    code, out, err = run(*paths, jobs=jobs)
     assert (code, err.count("\n")) == (1, 1)
     assert out.count("serde a of 3 is not naive") >= 3
     assert why in err
 
 
-def test_a_catalogue_that_is_damaged_inside_is_told_once_and_hides_nothing(tmp_path: Path, catalogue: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_catalogue_that_is_damaged_inside_is_told_once_and_hides_nothing(
+    tmp_path: Path, catalogue: Path, jobs: int
+) -> None:
     shipped = Path(shipped_directory(), "catalog", "catalog.bin").read_bytes()
     head = shipped.index(b"\n") + 1 + int(shipped.split(b"\n", 1)[0].split()[-1])
     catalogue.write_bytes(shipped[:head] + bytes(len(shipped) - head))
     paths = [write(tmp_path / f"{name}.log", FAILED) for name in "abc"]
-    code, incidents, _ = objects(*paths)
+    code, incidents, _ = objects(*paths, jobs=jobs)
     assert (code, len(incidents)) == (1, 3)
-    err = run(*paths)[2]
+    err = run(*paths, jobs=jobs)[2]
     assert err.count("\n") == 1
     assert "the catalogue is damaged" in err
 
@@ -265,7 +250,13 @@ def test_a_healthy_log_is_not_told_of_a_damaged_catalogue(tmp_path: Path, catalo
     assert (code, err) == (0, "")
 
 
-UNUSED = ("lmdiag.catalog", "lmdiag.match.catalog", "lmdiag.match.raise_sites", "lmdiag.match.foreign", "lmdiag.diagnose.raised")
+UNUSED = (
+    "lmdiag.catalog",
+    "lmdiag.match.catalog",
+    "lmdiag.match.raise_sites",
+    "lmdiag.match.foreign",
+    "lmdiag.diagnose.raised",
+)
 OF_A_FAILURE = [name for name in UNUSED[1:] if name != "lmdiag.match.foreign"]  # its frame says whose the error is
 SCRIPT = f"""
 import sys
@@ -275,7 +266,9 @@ print(code, *(name for name in {UNUSED} if name in sys.modules))
 """
 
 
-@pytest.mark.parametrize(("log", "last"), [(HEALTHY, "0"), (FAILED, f"1 {' '.join(OF_A_FAILURE)}")], ids=["healthy", "failed"])
+@pytest.mark.parametrize(
+    ("log", "last"), [(HEALTHY, "0"), (FAILED, f"1 {' '.join(OF_A_FAILURE)}")], ids=["healthy", "failed"]
+)
 def test_a_healthy_log_costs_no_catalogue(tmp_path: Path, log: str, last: str) -> None:
     path = write(tmp_path / "server.log", log)
     done = subprocess.run([sys.executable, "-c", SCRIPT, path], capture_output=True, text=True, check=True)
