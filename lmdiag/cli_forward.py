@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from types import SimpleNamespace
+
     from lmdiag.config import WatchConfig
     from lmdiag.scan import Forward
 
@@ -134,7 +136,7 @@ def add_forwarding(command: argparse.ArgumentParser) -> None:
     )
 
 
-def forwarding(options: argparse.Namespace) -> Forward | None:
+def forwarding(options: argparse.Namespace | SimpleNamespace) -> Forward | None:
     """Return what `--forward`, if it was given, does with incidents. Raises ConfigError."""
     if not options.forward:
         return None

@@ -1,8 +1,6 @@
 """What a command was asked to do: one immutable value, made by the CLI, read by everything behind it."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import NamedTuple  # no annotations from __future__: it would compile each
 
 
 class ScanConfig(NamedTuple):
@@ -28,6 +26,12 @@ class ScanConfig(NamedTuple):
     verbose: bool = False
     jobs: int = 0
     """Processes for several files; 0: one for each core."""
+    since: str = ""
+    """The moment from which on logs are read, as it was typed; "": from their beginning."""
+    until: str = ""
+    """The moment up to which they are read; "": to their end."""
+    last: str = ""
+    """How long before its newest line each log is read from; "": as `since` says."""
 
 
 class SinkConfig(NamedTuple):

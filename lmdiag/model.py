@@ -1,10 +1,9 @@
 """The values that flow from stage to stage: immutable, and without behaviour beyond properties.
 
 They are named tuples and not frozen dataclasses, because importing `dataclasses` costs a scan about one whole
-interpreter start, which the operator waits for.
+interpreter start, which the operator waits for. Their annotations are types, not texts (there is no `from __future__ import
+annotations`): `NamedTuple` would compile each text.
 """
-
-from __future__ import annotations
 
 from typing import NamedTuple
 

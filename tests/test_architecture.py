@@ -23,12 +23,19 @@ BEHIND: dict[str, frozenset[str]] = {
     "samples": frozenset({*FLOW, "pipeline", "config"}),
     "library_commands": frozenset({*FLOW, "pipeline", "config", "samples"}),
     "card_checks": frozenset({*FLOW, "pipeline", "samples"}),
-    "examine": frozenset({*FLOW, "pipeline", "blocks"}),
-    "workers": frozenset({*FLOW, "examine"}),
+    "placed": frozenset({"read", "diagnose"}),
+    "examine": frozenset({*FLOW, "pipeline", "blocks", "placed"}),
+    "worker_process": frozenset({*FLOW, "examine"}),
+    "worker": frozenset({"worker_process"}),
+    "workers": frozenset({*FLOW, "examine", "worker", "worker_process"}),
     "scan_progress": frozenset({"read", "config"}),
-    "scan": frozenset({*FLOW, "config", "examine", "workers", "scan_progress"}),
+    "scan_inputs": frozenset({*FLOW, "config", "examine", "workers", "scan_progress"}),
+    "tally": frozenset({*FLOW, "examine"}),
+    "scan": frozenset({*FLOW, "config", "scan_inputs", "tally"}),
     "blocks": frozenset({"read", "parse", "pipeline"}),
-    "watch": frozenset({*FLOW, "pipeline", "blocks", "config", "settings", "forward", "database", "http_server", "lmdiag"}),
+    "watch": frozenset(
+        {*FLOW, "pipeline", "blocks", "config", "settings", "forward", "database", "http_server", "lmdiag"}
+    ),
     "database": frozenset(),
     "forward": frozenset({*FLOW, "config", "database", "lmdiag"}),
     "service_target": frozenset(),
@@ -42,12 +49,33 @@ BEHIND: dict[str, frozenset[str]] = {
     "forward_commands": frozenset({*FLOW, "config", "settings", "forward", "samples"}),
     "outbox_blocks": frozenset({"report", "forward", "watch"}),
     "outbox_commands": frozenset({"report", "forward", "watch", "outbox_blocks"}),
-    "cli_forward": frozenset({"config", "settings", "match", "forward", "forward_commands", "outbox_commands", "scan", "cli_watch"}),
+    "cli_forward": frozenset(
+        {"config", "settings", "match", "forward", "forward_commands", "outbox_commands", "scan", "cli_watch"}
+    ),
     "cli_watch": frozenset({"config", "settings", "config_commands", "service_command", "watch", "lmdiag"}),
-    "cli": frozenset({"config", "card_checks", "match", "library_commands", "scan", "cli_catalog", "cli_watch", "cli_forward", "cli_receive", "report", "lmdiag"}),
+    "cli": frozenset(
+        {
+            "config",
+            "card_checks",
+            "match",
+            "library_commands",
+            "scan",
+            "cli_catalog",
+            "cli_watch",
+            "cli_forward",
+            "cli_receive",
+            "cli_parser",
+            "quick_options",
+            "report",
+        }
+    ),
+    "cli_parser": frozenset({"cli_catalog", "cli_watch", "cli_forward", "cli_receive", "quick_options", "lmdiag"}),
+    "quick_options": frozenset(),
+    "lazy_pattern": frozenset(),
+    "digests": frozenset(),
     "__main__": frozenset({"cli"}),
 }
-EVERYWHERE = frozenset({"model", "errors"})
+EVERYWHERE = frozenset({"model", "errors", "lazy_pattern", "digests"})
 # `lmdiag` itself holds only the version and the package's place.
 ALLOWED = BEHIND | {stage: frozenset({*FLOW[: FLOW.index(stage)], "lmdiag"}) for stage in FLOW}
 ALLOWED |= {"model": frozenset(), "errors": frozenset(), "lmdiag": frozenset()}

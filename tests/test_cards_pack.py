@@ -9,9 +9,10 @@ import pytest
 
 from lmdiag.match.card_sites import rows_of_rule
 from lmdiag.match.cards import load_card, load_cards
+from lmdiag.match.index import build_index
 from lmdiag.match.library import open_library
 from lmdiag.match.matcher import Matcher
-from lmdiag.match.pack import INDEX, build_index
+from lmdiag.match.pack import INDEX
 from lmdiag.match.templates import Template
 from lmdiag.model import Card, Frame, Match
 

@@ -142,7 +142,7 @@ def test_the_site_that_is_there_still_stands_first_and_vllm_before_lmcache() -> 
 
 def test_an_empty_catalogue_can_be_read() -> None:
     catalog = Catalog(encode(Rows()), "x")
-    assert (catalog.texts, catalog.filed_under("word"), catalog.renamed, catalog.versions) == ([], [], {}, {})
+    assert (list(catalog.texts), catalog.filed_under("word"), catalog.renamed, catalog.versions) == ([], [], {}, {})
     assert list(catalog.rows_of_file("vllm/a.py")) == []
     assert encode(rows_of(catalog)) == encode(Rows())
 

@@ -62,7 +62,7 @@ def test_the_list_of_releases_tells_their_origin_and_figures(tmp_path: Path, fil
 def test_a_release_that_was_read_anew_replaces_what_was_known_of_it(tmp_path: Path, files: list[Path]) -> None:
     merge(files[:1], tmp_path / "catalog", quiet)
     merge([release_file(tmp_path / "work", "vllm 0.9.0", "new")], tmp_path / "catalog", quiet)
-    assert read_catalog(str(tmp_path / "catalog" / "catalog.bin")).texts == ["length \0 is new"]
+    assert list(read_catalog(str(tmp_path / "catalog" / "catalog.bin")).texts) == ["length \0 is new"]
 
 
 def damage(path: Path) -> None:

@@ -13,7 +13,8 @@ import pytest
 from forwarding import put, report
 
 import lmdiag
-from lmdiag.cli import main, parser
+from lmdiag.cli import main
+from lmdiag.cli_parser import parser
 from lmdiag.forward.outbox import Outbox
 from lmdiag.outbox_commands import Chosen
 
@@ -67,11 +68,30 @@ def file(tmp_path: Path) -> Path:
 
 def test_forward_test_gets_the_configuration(behind: Callable[..., Calls], file: Path) -> None:
     calls = behind("lmdiag.forward_commands", "send_tests")
-    given = ["forward", "test", "one", "two", "--config", str(file), "--dry-run", "--format", "jsonl", "--color", "never", "--width", "90"]
+    given = [
+        "forward",
+        "test",
+        "one",
+        "two",
+        "--config",
+        str(file),
+        "--dry-run",
+        "--format",
+        "jsonl",
+        "--color",
+        "never",
+        "--width",
+        "90",
+    ]
     assert main(given) == 7
     assert main(["forward", "test", "--config", str(file)]) == 7
     (config, *rest), (second, *plain) = calls.made
-    assert (config.color, config.width, config.instance, [sink.name for sink in config.sinks]) == (False, 90, "node7", ["audit"])
+    assert (config.color, config.width, config.instance, [sink.name for sink in config.sinks]) == (
+        False,
+        90,
+        "node7",
+        ["audit"],
+    )
     assert rest == [str(file), ["one", "two"], "jsonl", sys.stdout, {"dry_run": True}]
     assert (second.color, second.width) == (None, None)
     assert plain == [str(file), [], "text", sys.stdout, {"dry_run": False}]
@@ -124,7 +144,9 @@ def test_outbox_show(behind: Callable[..., Calls]) -> None:
         ((), Chosen()),
     ],
 )
-def test_outbox_retry_and_drop(action: str, given: tuple[str, ...], chosen: Chosen, behind: Callable[..., Calls]) -> None:
+def test_outbox_retry_and_drop(
+    action: str, given: tuple[str, ...], chosen: Chosen, behind: Callable[..., Calls]
+) -> None:
     calls = behind("lmdiag.outbox_commands", action, Chosen=Chosen)
     assert main(["outbox", action, *given, "--state", "/t"]) == 7
     assert calls.made == [("/t", chosen, sys.stdout)]
@@ -160,7 +182,9 @@ def test_the_outbox_of_a_named_directory_needs_no_right_configuration(
     assert main(["outbox", "list", "--state", str(tmp_path), "--config", "/nowhere/c.toml"]) == 0
 
 
-def test_the_state_directory_is_the_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_state_directory_is_the_units(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("STATE_DIRECTORY", "/nowhere/s")
     assert main(["outbox", "list"]) == 0
     assert "/nowhere/s" in capsys.readouterr().out

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import lmdiag
-from lmdiag.cli import main, parser
+from lmdiag.cli import main
+from lmdiag.cli_parser import parser
 from lmdiag.config import WatchConfig
 from lmdiag.errors import ConfigError
 
@@ -65,7 +66,9 @@ def test_watch_gets_the_configuration(behind: Callable[[str, str], Calls]) -> No
     assert (reload(), out, err) == (config, sys.stdout, sys.stderr)
 
 
-def test_a_reload_reads_the_file_again_under_the_same_flags(behind: Callable[[str, str], Calls], tmp_path: Path) -> None:
+def test_a_reload_reads_the_file_again_under_the_same_flags(
+    behind: Callable[[str, str], Calls], tmp_path: Path
+) -> None:
     watch = behind("lmdiag.watch.main", "watch")
     file = tmp_path / "c.toml"
     file.write_text('journal = ["a.service"]\nsettle = 2\nquiet = 60', encoding="utf-8")
@@ -176,4 +179,14 @@ def test_completion_knows_all_flags() -> None:
 def test_the_other_commands_start_without_the_table(arguments: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, "-X", "importtime", "-m", "lmdiag", *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False)  # fmt: skip
     assert "lmdiag.cli" in done.stderr
-    assert not [name for name in ("lmdiag.settings", "lmdiag.watch", "tomllib", "lmdiag.config_commands", *(["lmdiag.cli_watch"] if arguments[0] == "scan" else [])) if f" {name}" in done.stderr]
+    assert not [
+        name
+        for name in (
+            "lmdiag.settings",
+            "lmdiag.watch",
+            "tomllib",
+            "lmdiag.config_commands",
+            *(["lmdiag.cli_watch"] if arguments[0] == "scan" else []),
+        )
+        if f" {name}" in done.stderr
+    ]

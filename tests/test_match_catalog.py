@@ -15,10 +15,15 @@ from hypothesis import strategies as st
 from lmdiag.catalog.encode import encode
 from lmdiag.errors import CatalogError
 from lmdiag.match.catalog import Catalog, read_catalog
+from lmdiag.match.catalog_format import FORMAT
 from lmdiag.match.known_sites import key_id
 
 HISTORY = {
-    "vllm 0.9.0": [site("value {a} is bad", line=10), site("{error}", name="wrap", line=44), site("set {{x}} to {y}\n  or {} z")],
+    "vllm 0.9.0": [
+        site("value {a} is bad", line=10),
+        site("{error}", name="wrap", line=44),
+        site("set {{x}} to {y}\n  or {} z"),
+    ],
     "vllm 0.10.0": [site("value {a} is bad", line=12), site("value {a} is very bad", file="vllm/b.py")],
     "lmcache 0.3.0": [site("value {other} is bad", file="lmcache/c.py", how="assert", validator=True)],
 }
@@ -42,7 +47,9 @@ def test_a_template_is_that_of_a_card() -> None:
 
 def test_ids_are_those_of_the_words_alone() -> None:
     one = row_of(catalog_of({"vllm 0.9.0": [site("abc {x} def")]}), "abc {x} def")
-    two = row_of(catalog_of({"lmcache 0.3.0": [site("other"), site("abc\n {y}  def", file="lmcache/a.py")]}), "abc {y} def")
+    two = row_of(
+        catalog_of({"lmcache 0.3.0": [site("other"), site("abc\n {y}  def", file="lmcache/a.py")]}), "abc {y} def"
+    )
     assert one.id == two.id == key_id("abc \0 def")
     assert len(one.id) == 10
     assert int(one.id, 16) >= 0
@@ -112,7 +119,10 @@ def test_flipped_bytes_are_noticed_or_harmless(flips: list[tuple[int, int]]) -> 
         read_all(Catalog(bytes(data), "x"))
 
 
-@given(st.binary(max_size=200), st.sampled_from([b"", b"lmdiag-catalog 1 ", b"lmdiag-catalog 1 20\n", b"lmdiag-catalog 1 -3\n"]))
+@given(
+    st.binary(max_size=200),
+    st.sampled_from([b"", b"lmdiag-catalog 2 ", b"lmdiag-catalog 2 20\n", b"lmdiag-catalog 2 -3\n"]),
+)
 def test_any_bytes_are_refused(data: bytes, head: bytes) -> None:
     with pytest.raises(CatalogError):
         Catalog(head + data, "x")
@@ -120,7 +130,7 @@ def test_any_bytes_are_refused(data: bytes, head: bytes) -> None:
 
 def test_a_file_of_another_format_says_how_to_make_one() -> None:
     with pytest.raises(CatalogError, match="lmdiag catalog build"):
-        Catalog(DATA.replace(b"lmdiag-catalog 1 ", b"lmdiag-catalog 2 ", 1), "x")
+        Catalog(DATA.replace(b"lmdiag-catalog 2 ", b"lmdiag-catalog 3 ", 1), "x")
 
 
 def damaged_blocks() -> bytes:
@@ -146,7 +156,11 @@ def test_a_damaged_part_is_noticed_when_it_is_asked_for(ask: Callable[[Catalog],
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.bin")
-    for path, why in ((tmp_path / "none.bin", "no catalogue can be read"), (tmp_path, "not a file"), (tmp_path / "pipe.bin", "not a file")):
+    for path, why in (
+        (tmp_path / "none.bin", "no catalogue can be read"),
+        (tmp_path, "not a file"),
+        (tmp_path / "pipe.bin", "not a file"),
+    ):
         with pytest.raises(CatalogError, match=why):
             read_catalog(str(path))
     (tmp_path / "catalog.bin").write_bytes(DATA)
@@ -161,14 +175,17 @@ def rebuilt(changed: dict[str, bytes], block: object = None, **head: object) -> 
     body = rest[length:]
     for name, data in changed.items():
         packed = zlib.compress(data)
-        known["parts"][name] = [len(body), len(packed)]
+        if name == "texts":
+            known["texts"] = [[len(body), len(packed)]]
+        else:
+            known["parts"][name] = [len(body), len(packed)]
         body += packed
     if block is not None:
         packed = zlib.compress(json.dumps(block).encode())
         known["blocks"] = [[len(body), len(packed)]]
         body += packed
     packed = zlib.compress(json.dumps(known | head).encode())
-    return f"lmdiag-catalog 1 {len(packed)}\n".encode() + packed + body
+    return f"lmdiag-catalog {FORMAT} {len(packed)}\n".encode() + packed + body
 
 
 def test_the_helper_rebuilds_what_was_there() -> None:
@@ -178,11 +195,14 @@ def test_the_helper_rebuilds_what_was_there() -> None:
 _DEEP = zlib.compress(b"[" * 200_000)
 WRONG = {
     "versions of a string": rebuilt({}, versions="x"),
-    "a head without a bottom": b"lmdiag-catalog 1 %d\n%b" % (len(_DEEP), _DEEP),
+    "a head without a bottom": b"lmdiag-catalog %d %d\n%b" % (FORMAT, len(_DEEP), _DEEP),
     "versions of numbers": rebuilt({}, versions={"vllm": 5}),
     "parts of a list": rebuilt({}, parts=[]),
     "blocks of nothing": rebuilt({}, blocks=None),
     "too few blocks": rebuilt({}, blocks=[]),
+    "too few blocks of texts": rebuilt({}, texts=[]),
+    "more rows than texts": rebuilt({}, rows=6),
+    "a number of rows that is none": rebuilt({}, rows="x"),
     "no texts": rebuilt({"texts": b""}),
     "texts that are none": rebuilt({"texts": b"\xff\xfe"}),
     "words without numbers": rebuilt({"words": b"bad a b\nvalue x"}),

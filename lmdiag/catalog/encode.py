@@ -27,26 +27,26 @@ def encode(rows: Rows) -> bytes:
     number = {row.key: index for index, row in enumerate(ordered)}
     blocks = [ordered[start : start + ROWS_PER_BLOCK] for start in range(0, len(ordered), ROWS_PER_BLOCK)]
     parts = {
-        "texts": "\n".join(row.key for row in ordered),
         "words": "\n".join(_words([row.key for row in ordered])),
         "files": "\n".join(_files(blocks)),
         "renamed": "\n".join(f"{number[old]} {number[new]}" for old, new in rewordings(rows, versions)),
     }
     packed = {name: zlib.compress(text.encode(), 9) for name, text in parts.items()}
+    texts = [zlib.compress("\n".join(row.key for row in block).encode(), 9) for block in blocks]
     packed_blocks = [zlib.compress(_json([_row(row, versions) for row in block]).encode(), 9) for block in blocks]
-    return _file(versions, packed, packed_blocks)
+    return _file({"versions": versions, "rows": len(ordered)}, packed, texts, packed_blocks)
 
 
-def _file(versions: dict[str, list[str]], parts: dict[str, bytes], blocks: list[bytes]) -> bytes:
-    head: dict[str, object] = {"versions": versions}
+def _file(head: dict[str, object], parts: dict[str, bytes], texts: list[bytes], blocks: list[bytes]) -> bytes:
     offset, places = 0, []
-    for data in (*parts.values(), *blocks):
+    for data in (*parts.values(), *texts, *blocks):
         places.append([offset, len(data)])
         offset += len(data)
     head["parts"] = dict(zip(parts, places, strict=False))
-    head["blocks"] = places[len(parts) :]
+    head["texts"] = places[len(parts) : len(parts) + len(texts)]
+    head["blocks"] = places[len(parts) + len(texts) :]
     packed = zlib.compress(_json(head).encode(), 9)
-    return b"".join([f"{MAGIC} {FORMAT} {len(packed)}\n".encode(), packed, *parts.values(), *blocks])
+    return b"".join([f"{MAGIC} {FORMAT} {len(packed)}\n".encode(), packed, *parts.values(), *texts, *blocks])
 
 
 def _json(value: object) -> str:

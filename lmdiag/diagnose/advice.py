@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from lmdiag.diagnose.cards import Cards
 from lmdiag.diagnose.edits import UNSET, edits, is_done
+from lmdiag.lazy_pattern import lazy
 from lmdiag.match.conditions import facts_in, holds
 from lmdiag.match.prose import filled
 from lmdiag.match.settings import known_in
 from lmdiag.match.sums import fill, names_in, placeholders
 from lmdiag.model import Advice, Card, ClueSeen, Facts, Solution
 
-_NO_VALUE = re.compile(r"\[redacted\]|more characters\]|^-|^0(?:\.0*)?$|^(?:nan|inf)$")
+_NO_VALUE = lazy(r"\[redacted\]|more characters\]|^-|^0(?:\.0*)?$|^(?:nan|inf)$")
 
 
 def personal(solutions: Sequence[Solution], known: Mapping[str, str], facts: Facts, cards: Cards) -> tuple[Advice, ...]:

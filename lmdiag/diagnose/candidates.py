@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from lmdiag.diagnose.chains import is_weak
+from lmdiag.lazy_pattern import lazy
 from lmdiag.model import ExceptionInfo, Match, Origin, Record, Symptom, Traceback
 
-_FATAL_HEADER = re.compile(
+_FATAL_HEADER = lazy(
     r"WorkerProc (?:failed to start|hit an exception)|EngineCore (?:failed to start|encountered a fatal error|hit an exception)|"
     r"Exception in worker|Error executing method|Process \S+:|.*[Ff]ailed to start|.*(?:process|worker|engine) died"
 )
-_REQUEST_HEADER = re.compile(
+_REQUEST_HEADER = lazy(
     r"Error in (?:preprocessing prompt inputs|applying chat template|chat completion|completion|\w+ (?:stream|generator))|"
     r"Exception in ASGI application|Error with model|Error in (?:loading|parsing) (?:multi-?modal|image)"
 )
-_REQUEST_FILES = re.compile(
+_REQUEST_FILES = lazy(
     r"(?:.*/)?(?:serving\w*|\w*_serving|logger|request_logger|preprocess|renderer|chat_utils|protocol|serve|exception\w*|"
     r"validation|httptools_impl|h11_impl|\w*_parser|abstract_\w+|\w*reasoning\w*)\.py$"
 )
-_REQUEST_CODE = re.compile(r"(?:starlette/|fastapi/|uvicorn/protocols/|vllm/entrypoints/.*(?:serving|render))")
+_REQUEST_CODE = lazy(r"(?:starlette/|fastapi/|uvicorn/protocols/|vllm/entrypoints/.*(?:serving|render))")
 # Raised in a client's own process, or for a client that went away.
 _CLIENT_TYPES = frozenset(
     {
@@ -32,11 +32,11 @@ _CLIENT_TYPES = frozenset(
         "HTTPException",
     }
 )
-_ENGINE_FRAME = re.compile(
+_ENGINE_FRAME = lazy(
     r"run_mp_engine|run_engine_core|worker_main|_bootstrap|build_async_engine_client|run_server|<module>"
 )
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_HEX = re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f]{8}(?:[0-9a-f-]{4,})?\b|0x[0-9a-f]+")
+_NUMBER = lazy(r"\d+(?:\.\d+)?")
+_HEX = lazy(r"\b(?=[0-9a-f-]*\d)[0-9a-f]{8}(?:[0-9a-f-]{4,})?\b|0x[0-9a-f]+")
 _MAX_EVIDENCE = 6
 _MAX_REPORTS = 4096
 """Different processes that are told apart for one candidate."""

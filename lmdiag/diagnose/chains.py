@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.model import ExceptionInfo, Match, Traceback
 
 # Messages of exceptions that say "something else failed": never a root. A group captures the root's message, if quoted.
 _SYMPTOM_MESSAGES = tuple(
-    re.compile(pattern, re.DOTALL)
+    lazy(pattern, re.DOTALL)
     for pattern in (
         r"Engine core initialization failed\. See root cause above\..*?(?P<message>Failed core proc\(s\): \{[^}]*: -\d+\})",
         r"Engine core initialization failed\. See root cause above",
@@ -45,7 +46,7 @@ STOP_TYPES = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit", "Can
 _WEAK_TYPES = frozenset(
     {"BrokenPipeError", "ConnectionResetError", "ConnectionRefusedError", "EOFError", "DistNetworkError", "ZMQError"}
 )
-_WEAK_MESSAGES = re.compile(
+_WEAK_MESSAGES = lazy(
     r"NCCL communicator was aborted|Connection reset by peer|remote process exited|Connection closed by"
 )
 # Raised by a look-up or a request that somebody above turns into the message that explains it.
@@ -62,7 +63,7 @@ _CLEANUP_FUNCTIONS = frozenset(
     {"__del__", "__exit__", "__aexit__", "shutdown", "close", "cleanup", "terminate", "stop", "_shutdown"}
 )
 _NOISE_HEADERS = ("Exception ignored in", "future: <", "task: <", "Task exception was never retrieved")
-_REPR = re.compile(r"(\w+)\((['\"])(.*)\2,?\)$", re.DOTALL)
+_REPR = lazy(r"(\w+)\((['\"])(.*)\2,?\)$", re.DOTALL)
 
 Matches = Callable[[ExceptionInfo], Match | None]
 

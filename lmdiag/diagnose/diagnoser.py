@@ -16,6 +16,7 @@ from lmdiag.diagnose.incidents import build
 from lmdiag.diagnose.lives import Life
 from lmdiag.diagnose.verdict import Verdict
 from lmdiag.diagnose.verdicts import judge
+from lmdiag.lazy_pattern import lazy
 from lmdiag.model import ClueSeen, ExceptionInfo, Incident, Match, Record, Symptom, Traceback
 from lmdiag.parse.notable import CRASH
 
@@ -26,21 +27,19 @@ _MAX_SERVICES = 64
 _MAX_WAITING = 128
 _MAX_SAID = 40
 _MAX_SYMPTOMS = 60
-_KILLED = re.compile(r"Worker proc (\S+) died unexpectedly \(exit code: -\d+\)")
-_GONE = re.compile(
-    r"Worker proc (\S+) died unexpectedly(?: \(exit code: None\))?,|Engine core proc (\S+) died unexpectedly"
-)
-_ENGINE_GONE = re.compile(r".*MPClient: (engine core exited unexpectedly.*)")
-_LMCACHE_HEAD = re.compile(
+_KILLED = lazy(r"Worker proc (\S+) died unexpectedly \(exit code: -\d+\)")
+_GONE = lazy(r"Worker proc (\S+) died unexpectedly(?: \(exit code: None\))?,|Engine core proc (\S+) died unexpectedly")
+_ENGINE_GONE = lazy(r".*MPClient: (engine core exited unexpectedly.*)")
+_LMCACHE_HEAD = lazy(
     r"(?:Failed to initialize LMCacheManager components|Failed during post_init|LMCacheEngine marked as init failed): "
 )
-_LMCACHE_TAIL = re.compile(r"\.? System will operate in degraded mode \(recompute\)\.?\s*$")
-_TAIL_ONLY = re.compile(r"^\.? ?System will operate in degraded mode")
-_FATAL_SAYING = re.compile(
+_LMCACHE_TAIL = lazy(r"\.? System will operate in degraded mode \(recompute\)\.?\s*$")
+_TAIL_ONLY = lazy(r"^\.? ?System will operate in degraded mode")
+_FATAL_SAYING = lazy(
     r"(?:Failed to start model server|Runner failed with exception): (.*)|(\[Errno \d+\] error while attempting to bind .*)",
     re.DOTALL,
 )
-_TYPED = re.compile(r"(\w+(?:Error|Exception))\((['\"])(.*)\2,?\)$", re.DOTALL)
+_TYPED = lazy(r"(\w+(?:Error|Exception))\((['\"])(.*)\2,?\)$", re.DOTALL)
 
 
 class Finding(NamedTuple):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote as quoted  # values may carry text from the log
 
 from lmdiag.diagnose.known import mapping_of, unquoted
+from lmdiag.lazy_pattern import lazy
 from lmdiag.model import Edit
 
 UNSET = "unset"
 """The value of a change that takes a setting away."""
 _EXTRA = "kv_connector_extra_config"
 _KV = "kv_transfer_config"
-_BARE = re.compile(r"true|false|null|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[\[{].*")
+_BARE = lazy(r"true|false|null|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[\[{].*")
 _NOT_GIVEN = ("None", "")
 _MAX_JSON = 120
 """Characters of a whole configuration that are shown as what is there now."""

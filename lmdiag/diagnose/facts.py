@@ -6,23 +6,24 @@ import re
 from functools import lru_cache
 
 from lmdiag.diagnose.redact import redact, redacted
+from lmdiag.lazy_pattern import lazy
 from lmdiag.model import Facts, Record
 
 _VERSION = r"(\d+\.\d+(?:\.\d+)?[\w.+-]*)"
 # Anchored, since a client's text can hold such words, but never begins a record.
-_VLLM = re.compile(
+_VLLM = lazy(
     rf"vLLM (?:API )?server version:? {_VERSION}|Initializing an? (?:V[01] )?LLM engine \(v{_VERSION}\)|"
     rf"[ ▄▀█\n]*+version {_VERSION}(?:$|\n)"
 )
-_LMCACHE = re.compile(rf"LMCache initialized for role \S+ with version {_VERSION}, vllm version {_VERSION}")
-_LMCACHE_BANNER = re.compile(rf"[ |_/\\<>]*+LMCache v{_VERSION}")
-_MODEL = re.compile(
+_LMCACHE = lazy(rf"LMCache initialized for role \S+ with version {_VERSION}, vllm version {_VERSION}")
+_LMCACHE_BANNER = lazy(rf"[ |_/\\<>]*+LMCache v{_VERSION}")
+_MODEL = lazy(
     r"[ ▄▀█\n]*+(?:version \S+\n[ ▄▀█]*+)?model   (\S.*)|vLLM server version \S+, serving model (\S+)|"
     r"Initializing an? (?:V[01] )?LLM engine (?:\(\S+\) )?with config: model=(?:'([^']*)'|\"([^\"]*)\")"
 )
-_ARCHITECTURE = re.compile(r"Resolved architecture: (\w+)")
-_PLATFORM = re.compile(r"Automatically detected platform (\w+)")
-_ARGUMENTS = re.compile(r"(?:non-default args: \{|args: Namespace\()(.*)[})]$", re.DOTALL)
+_ARCHITECTURE = lazy(r"Resolved architecture: (\w+)")
+_PLATFORM = lazy(r"Automatically detected platform (\w+)")
+_ARGUMENTS = lazy(r"(?:non-default args: \{|args: Namespace\()(.*)[})]$", re.DOTALL)
 _MAX_ARGUMENTS = 80
 _MAX_VALUE = 400
 

@@ -5,26 +5,23 @@ A log that is appended to over restarts holds many; a log of several containers 
 
 from __future__ import annotations
 
-import re
-
 from lmdiag.diagnose.candidates import Candidate
 from lmdiag.diagnose.chains import Quoted
 from lmdiag.diagnose.stalls import Stalls
+from lmdiag.lazy_pattern import lazy
 from lmdiag.model import ClueSeen, Facts, Record, Symptom, Traceback
 
 _STARTS = (
     (
-        re.compile(
-            r"vLLM API server version \S+$|[ ▄▀█\n]*+version \d\S*(?:$|\n)|vLLM server version \S+, serving model"
-        ),
+        lazy(r"vLLM API server version \S+$|[ ▄▀█\n]*+version \d\S*(?:$|\n)|vLLM server version \S+, serving model"),
         "banner",
     ),
-    (re.compile(r"non-default args: \{|args: Namespace\("), "arguments"),
-    (re.compile(r"\$ (?:\S+ )*vllm serve "), "shell"),
+    (lazy(r"non-default args: \{|args: Namespace\("), "arguments"),
+    (lazy(r"\$ (?:\S+ )*vllm serve "), "shell"),
 )
-_READY = re.compile(r"Application startup complete\.?$|Uvicorn running on ")
+_READY = lazy(r"Application startup complete\.?$|Uvicorn running on ")
 # Whole records of the API server and of uvicorn: a client's text can hold such words, but is never a whole record.
-_STOP = re.compile(
+_STOP = lazy(
     r"(?:\[shutdown\] )?API server: shutdown triggered$|Shutting down(?: FastAPI HTTP server\.?)?$|"
     r"Gracefully (?:shutting down|stopping)[\w .]*$|(?:\[shutdown\] )?\w+: trigger received signal=SIG\w+$|"
     r"(?:Received|Got) signal \w+[\w ,.]*$|Waiting for application shutdown\.?$"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from lmdiag.diagnose.cards import Cards
+from lmdiag.lazy_pattern import lazy
 from lmdiag.match.history import (
     contradiction,
     functions,
@@ -21,7 +20,7 @@ from lmdiag.match.raise_sites import CANDIDATE, CERTAIN, SiteMatch, agrees
 from lmdiag.match.versions import release_name, version_key
 from lmdiag.model import Card, ExceptionInfo, Facts, RaisedAt, RaiseSite
 
-_RELEASE = re.compile(r"\d+\.\d+\.\d+(?:\.\d+)?(?:\.post\d+)?$")
+_RELEASE = lazy(r"\d+\.\d+\.\d+(?:\.\d+)?(?:\.post\d+)?$")
 
 
 def raised_at(

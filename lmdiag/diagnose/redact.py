@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import re
 
+from lmdiag.lazy_pattern import lazy
+
 HIDDEN = "[redacted]"
-_NAMED = re.compile(r"(?<![\w-])(-{0,2}[\w-]{1,64})(['\"]?\s{0,3}[:=]\s{0,3}|(?<=[a-z]) (?=\S))")
-_SECRET = re.compile(
+_NAMED = lazy(r"(?<![\w-])(-{0,2}[\w-]{1,64})(['\"]?\s{0,3}[:=]\s{0,3}|(?<=[a-z]) (?=\S))")
+_SECRET = lazy(
     r"(?:.*_)?(?:api_?keys?|access_?keys?(?:_id)?|account_?key|shared_?access_?key|auth(?:orization|_?key)?|bearer|credentials?|"
     r"\w*token|passw(?:or)?d|passphrase|pwd|pass|pem|private_?key|secrets?|\w*secret_?(?:access_?)?key|cookies?|session(?:_id)?|"
     r"sig|signature|otel\w*headers|ssl_keyfile_password)$"
 )
-_HEADERS = re.compile(r"(?:proxy_)?authorization$|(?:set_)?cookies?$")
-_CLIENT = re.compile(
+_HEADERS = lazy(r"(?:proxy_)?authorization$|(?:set_)?cookies?$")
+_CLIENT = lazy(
     r"prompts?|messages?_?list|messages|content|inputs?|input_text|conversation|documents?|chat_template|prompt_text|suffix|"
     r"(?:\w+_)?token_ids?|multi_modal_data"
 )
-_CLIENT_STRING = re.compile(r"text|body|system|query")
+_CLIENT_STRING = lazy(r"text|body|system|query")
 _PYDANTIC_END = ", input_type="
 _SHAPES = tuple(
-    (re.compile(pattern, re.DOTALL | (re.IGNORECASE if fold else 0)), replacement)
+    (lazy(pattern, re.DOTALL | (re.IGNORECASE if fold else 0)), replacement)
     for pattern, replacement, fold in (
         (r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|\Z)", HIDDEN, False),
         (r"\b(Bearer|Basic)\s{1,3}[\w.~+/=-]{6,2000}", rf"\1 {HIDDEN}", True),

@@ -14,9 +14,9 @@ An engine process that is silent shows as the first sign: the API server writes 
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.model import Record
 from lmdiag.parse.progress import ALL, Sign, read_sign
 
@@ -31,8 +31,8 @@ _MAX_OPEN = 256
 _MAX_PAST = 8
 _DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _DAY = 86_400.0
-_STAMP = re.compile(r"(?:\d{4}-)?(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)")
-_EPOCH = re.compile(r"(\d{9,10})(?:\d{3})?(?:\.\d+)?$")
+_STAMP = lazy(r"(?:\d{4}-)?(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)")
+_EPOCH = lazy(r"(\d{9,10})(?:\d{3})?(?:\.\d+)?$")
 
 
 class Stall(NamedTuple):

@@ -67,6 +67,6 @@ def _is_last_word(symptom: Symptom) -> bool:
 
 def digest(*parts: str) -> str:
     """Return a short hash, for ids."""
-    import hashlib  # only where there is something to report
+    from lmdiag.digests import blake2b  # only where there is something to report
 
-    return hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()

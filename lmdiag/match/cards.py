@@ -30,13 +30,17 @@ def load_card(path: str) -> tuple[Card | None, tuple[Problem, ...]]:
     return (None if found else _card(path, data)), found
 
 
-def load_checked_card(path: str) -> tuple[Card | None, tuple[Problem, ...]]:
-    """The same for a file that was checked when its pack was made; it is checked again only if it cannot be used."""
-    data, _ = _read(path)
+def card_of(path: str, data: Any) -> Card | None:
+    """Return the card of a file's data, which was checked when its pack was made; None if it cannot be used after all."""
     try:
-        return (_card(path, data), ()) if data is not None else load_card(path)
+        return _card(path, data)
     except (KeyError, TypeError, ValueError, AttributeError):
-        return load_card(path)
+        return None
+
+
+def read_data(path: str) -> dict[str, Any] | None:
+    """Return the data of a card's file, unchecked; None if it is not TOML, or cannot be read."""
+    return _read(path)[0]
 
 
 def load_cards(directory: str, known: Iterable[str] = ()) -> tuple[tuple[Card, ...], tuple[Problem, ...]]:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 from lmdiag.errors import CatalogError
 from lmdiag.match.catalog_format import FORMAT, MAGIC, ROWS_PER_BLOCK
@@ -41,8 +41,13 @@ class Catalog:
             }
             self._parts: dict[str, list[int]] = head["parts"]
             self._blocks: list[list[int]] = head["blocks"]
-            if self._start + max(map(sum, (*self._parts.values(), *self._blocks))) != len(data):
+            places: list[list[int]] = head["texts"]
+            if self._start + max(map(sum, (*self._parts.values(), *places, *self._blocks))) != len(data):
                 raise ValueError("it is cut off")
+            if not len(places) == len(self._blocks) == -(-head["rows"] // ROWS_PER_BLOCK):
+                raise ValueError("it has more texts than rows, or fewer")
+            self.texts: Sequence[str] = _Texts(self, head["rows"], places)
+            """The key of each row, by its number."""
         self._numbers = {name: {version: n for n, version in enumerate(found)} for name, found in self.versions.items()}
         self._unpacked: dict[int, list[Any]] = {}
         self._rows: dict[int, CatalogRow] = {}
@@ -64,13 +69,13 @@ class Catalog:
             text = self._bytes(self._parts[name]).decode()
         return text.split("\n") if text else []
 
-    @cached_property
-    def texts(self) -> list[str]:
-        """The key of each row, by its number."""
-        lines = self._lines("texts")
-        if len(self._blocks) != -(-len(lines) // ROWS_PER_BLOCK):
-            raise _damaged(self.path, "it has more texts than rows, or fewer")
-        return lines
+    def keys(self, place: Sequence[int], count: int) -> list[str]:
+        """Return the keys of a block of so many rows."""
+        with _Reading(self.path):
+            keys = self._bytes(place).decode().split("\n")
+            if len(keys) != count:
+                raise ValueError("it has more texts than rows, or fewer")
+            return keys
 
     @cached_property
     def _words(self) -> list[str]:
@@ -134,6 +139,33 @@ class Catalog:
         for block in self._numbers_in(self._files.get(path, ""), len(self._blocks)):
             first = block * ROWS_PER_BLOCK
             yield from map(self.row, range(first, min(first + ROWS_PER_BLOCK, len(self.texts))))
+
+
+class _Texts(Sequence[str]):
+    """The keys of all rows; a block is unpacked when one of it is asked for: a message is compared with a few dozen."""
+
+    def __init__(self, catalog: Catalog, count: int, places: Sequence[Sequence[int]]) -> None:
+        self._catalog, self._count, self._places = catalog, count, places
+        self._blocks: dict[int, list[str]] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, number: int) -> str: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[str]: ...
+    def __getitem__(self, number: int | slice) -> str | list[str]:
+        if isinstance(number, slice):
+            return [self[index] for index in range(*number.indices(self._count))]
+        if not 0 <= number < self._count:
+            raise IndexError(number)
+        block, index = divmod(number, ROWS_PER_BLOCK)
+        keys = self._blocks.get(block)
+        if keys is None:
+            count = min(ROWS_PER_BLOCK, self._count - block * ROWS_PER_BLOCK)
+            keys = self._blocks[block] = self._catalog.keys(self._places[block], count)
+        return keys[index]
 
 
 class _Reading:

@@ -3,7 +3,8 @@ r"""The file of a catalogue: a head that says where its parts lie, and parts tha
     lmdiag-catalog <format> <bytes of the head>\\n  head  part  part  …
 
 Each part is a zlib stream, so that a scan unpacks only what it needs. The head, as JSON: `versions` (project -> its
-releases, oldest first), `parts` (name -> [offset, length]), and `blocks` ([offset, length] of each block of rows).
+releases, oldest first), `rows` (how many there are), `parts` (name -> [offset, length]), and `texts` and `blocks` ([offset,
+length] of each block of rows).
 
 texts    one line a row: the message's literals with HOLE between them, or OPAQUE and the place of one without words
 words    one line a word: the word, a blank, the numbers of the rows that are filed under it
@@ -18,7 +19,7 @@ block    JSON: a list of rows: [names of the holes, site, …]; site: [number of
 from __future__ import annotations
 
 MAGIC = "lmdiag-catalog"
-FORMAT = 1
+FORMAT = 2
 DIRECTORY = "catalog"
 """Where it lies among the rules."""
 FILE = "catalog.bin"

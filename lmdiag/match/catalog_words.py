@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
+from lmdiag.lazy_pattern import lazy
 from lmdiag.match.catalog_format import HOLE, LINE_BREAK
 
-WORD = re.compile(r"[A-Za-z0-9_]{3,}")
-_WHOLE = re.compile(r"(?<!\x00)(?<![A-Za-z0-9_])[A-Za-z0-9_]{3,}(?![A-Za-z0-9_])(?!\x00)")
+WORD = lazy(r"[A-Za-z0-9_]{3,}")
+_WHOLE = lazy(r"(?<!\x00)(?<![A-Za-z0-9_])[A-Za-z0-9_]{3,}(?![A-Za-z0-9_])(?!\x00)")
 
 
 def words_of(text: str) -> tuple[frozenset[str], frozenset[str]]:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Set
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.match.sums import NOTHING, number_in
 from lmdiag.match.versions import version_key
 from lmdiag.model import OUTCOMES
 
 FACTS = ("vllm_version", "lmcache_version", "platform", "outcome", "model", "architecture")
-_CONDITION = re.compile(r"(?P<fact>[^\s=!<>~]+)(?:\s*(?P<operator>[=!<>~]+)\s*(?P<value>.*))?", re.DOTALL)
+_CONDITION = lazy(r"(?P<fact>[^\s=!<>~]+)(?:\s*(?P<operator>[=!<>~]+)\s*(?P<value>.*))?", re.DOTALL)
 ARGUMENTS = "argument"
 """A fact that is known where the log shows the server's arguments."""
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "~", "!~")
-_ARGUMENT = re.compile(r"argument(?:\.[A-Za-z_]\w*)+")
-_VERSION = re.compile(r"v?\d+(?:\.\w+)*")
+_ARGUMENT = lazy(r"argument(?:\.[A-Za-z_]\w*)+")
+_VERSION = lazy(r"v?\d+(?:\.\w+)*")
 
 
 def holds(text: str, known: Mapping[str, str]) -> bool:

@@ -5,10 +5,10 @@ A rule quotes the source named above its group. A sentence that vLLM or LMCache 
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import NamedTuple
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.match.templates import Template, fold
 
 
@@ -187,13 +187,13 @@ RULES: tuple[ForeignRule, ...] = (
 )
 
 _TAKES = {
-    "class": re.compile(r"(?:\w+\.)*[A-Z]\w*[a-z]\w*"),
-    "count": re.compile(r"\d+"),
-    "library": re.compile(r"\S+\.so[\d.]*"),
-    "literal": re.compile(r"'[^']*'|\"[^\"]*\"|-?[\d.]+|None|True|False"),
-    "pool": re.compile(r"(?:\(MaxRetryError\(.)?HTTPS?ConnectionPool\(host='[^']*', port=\w+\)"),
-    "repo": re.compile(r"\S+"),
-    "token": re.compile(r"value|property name enclosed in double quotes|'[:,]' delimiter"),
+    "class": lazy(r"(?:\w+\.)*[A-Z]\w*[a-z]\w*"),
+    "count": lazy(r"\d+"),
+    "library": lazy(r"\S+\.so[\d.]*"),
+    "literal": lazy(r"'[^']*'|\"[^\"]*\"|-?[\d.]+|None|True|False"),
+    "pool": lazy(r"(?:\(MaxRetryError\(.)?HTTPS?ConnectionPool\(host='[^']*', port=\w+\)"),
+    "repo": lazy(r"\S+"),
+    "token": lazy(r"value|property name enclosed in double quotes|'[:,]' delimiter"),
 }
 """What a hole takes, by its name: else a message that ends with another's words (`cannot load it: …`) would fit too."""
 _MAX_TEXT = 4000

@@ -84,9 +84,9 @@ class CatalogRow(NamedTuple):
 
 def key_id(key: str) -> str:
     """Return the id of a row's key: ten hexadecimal digits of its SHA-1, line breaks taken as blanks."""
-    import hashlib
+    from lmdiag.digests import sha1
 
-    return hashlib.sha1(key.replace(LINE_BREAK, " ").encode(), usedforsecurity=False).hexdigest()[:10]
+    return sha1(key.replace(LINE_BREAK, " ").encode(), usedforsecurity=False).hexdigest()[:10]
 
 
 def site_of(data: list[Any], versions: Mapping[str, Sequence[str]]) -> KnownSite:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lmdiag.errors import CatalogError, UsageError
@@ -26,26 +27,33 @@ class Library:
 
     def __init__(self, pack: Pack, catalogs: Sequence[str] = ()) -> None:
         self.pack = pack
-        self._matcher = Matcher(pack.rules)
         self.clues = Clues(pack.clues)
         self._settings: Settings | None = None
         self._paths = catalogs
         self._sites: list[RaiseSites] | None = None
         self._broken: list[Problem] = []
 
+    @cached_property
+    def _matcher(self) -> Matcher:
+        return Matcher(self.pack.others, self.pack.book)  # only for a log that has an error
+
+    @property
+    def _muted(self) -> Mapping[str, int]:
+        return self._matcher.patterns.muted if "_matcher" in vars(self) else {}
+
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with cards that were therefore left out, and with catalogues as far as they were asked."""
         slow = [
             Problem(self.pack.own.get(card, ""), "match.pattern", f"took more than {TIMEOUT:g} s and is muted ({card})")
-            for card in self._matcher.patterns.muted
+            for card in self._muted
         ]
         return (*self.pack.problems, *self._broken, *slow)
 
     @property
     def muted_patterns(self) -> tuple[tuple[str, int], ...]:
         """Cards whose pattern took too long, and how often it was stopped or left out."""
-        return tuple(sorted(self._matcher.patterns.muted.items()))
+        return tuple(sorted(self._muted.items()))
 
     @property
     def sites(self) -> list[RaiseSites]:

@@ -1,19 +1,17 @@
 """Finds the card whose template fits an exception's message, among thousands, in microseconds.
 
-Each template is filed under its rarest word, and only those are tried of which the message has that word. Templates are
-compiled when they are tried first.
+Each template is filed under its rarest word, and only those are tried of which the message has that word.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from lmdiag.match.patterns import Patterns
+from lmdiag.match.rulebook import PREFIX, Rulebook
 from lmdiag.match.templates import Fields, Template, fold
 from lmdiag.model import Frame, Match, MatchRule
 
-_PREFIX = 16
 _CUT = ("...", "…")
 _MIN_EMBEDDED_LENGTH = 25
 _MIN_EMBEDDED_WORDS = 3
@@ -22,17 +20,12 @@ _Rank = tuple[bool, int, int, str]
 
 
 class Matcher:
-    """The rules of a pack. Nothing is indexed before the first message, so that a log without errors pays nothing."""
+    """The rules of a pack: those that are in memory, and those of the shipped index."""
 
-    def __init__(self, rules: Iterable[MatchRule]) -> None:
-        every = tuple(rules)
-        self._rules = tuple(rule for rule in every if rule.message)
-        self._silent = tuple(rule for rule in every if not rule.message and not rule.pattern)
-        self.patterns = Patterns(rule for rule in every if rule.pattern)
-        self._templates: list[Template | None] = [None] * len(self._rules)
-        self._by_word: dict[str, list[int]] | None = None
-        self._unfiled: list[int] = []
-        self._by_prefix: dict[str, list[int]] | None = None
+    def __init__(self, rules: Iterable[MatchRule], shipped: Rulebook | None = None) -> None:
+        own = Rulebook(tuple(rules))
+        self._books = (shipped, own) if shipped else (own,)
+        self.patterns = Patterns(rule for book in self._books for rule in book.some(book.filing.patterns))
 
     def match(
         self, type: str | None, message: str, frames: Sequence[Frame], *, embedded: bool = True, truncated: bool = False
@@ -47,9 +40,8 @@ class Matcher:
         text = fold(message)
         name = type.rsplit(".", 1)[-1] if type else None
         if not text:
-            silent = (
-                rule for rule in self._silent if frames and _type_fits(rule, name) and _raised_in(rule, frames[-1:])
-            )
+            every = (rule for book in self._books for rule in book.some(book.filing.silent))
+            silent = (rule for rule in every if frames and _type_fits(rule, name) and _raised_in(rule, frames[-1:]))
             return next((Match(rule.card, (), "exact") for rule in silent), None)
         hits = self._whole(text, name, frames, embedded)
         if not hits and (truncated or text.endswith(_CUT)):
@@ -60,8 +52,7 @@ class Matcher:
 
     def _whole(self, text: str, name: str | None, frames: Sequence[Frame], embedded: bool) -> list[tuple[_Rank, Match]]:
         hits = []
-        for number in self._candidates(text):
-            rule, template = self._rules[number], self._template(number)
+        for rule, template in self._candidates(text):
             confidence, fields = "exact", template.match_folded(text)
             if fields is None and embedded and _telling(template):
                 confidence, fields = "embedded", template.search_folded(text)
@@ -71,53 +62,30 @@ class Matcher:
 
     def _partial(self, text: str, name: str | None, frames: Sequence[Frame]) -> list[tuple[_Rank, Match]]:
         hits = []
-        for number in self._beginning_like(text):
-            rule, template = self._rules[number], self._template(number)
+        for rule, template in self._beginning_like(text):
             fields = template.match_prefix(text)
             if fields is not None and _type_fits(rule, name) and _raised_in(rule, frames, template):
                 hits.append(_hit(rule, template, fields, "partial"))
         return hits
 
-    def _candidates(self, text: str) -> Iterator[int]:
-        index = self._word_index()
-        yield from self._unfiled
-        for word in set(text.split()):
-            if word in index:
-                yield from index[word]
+    def _candidates(self, text: str) -> Iterator[tuple[MatchRule, Template]]:
+        words = {"", *text.split()}
+        for book in self._books:
+            for word in words:
+                yield from _tried(book, book.filing.under(word))
 
-    def _word_index(self) -> dict[str, list[int]]:
-        if self._by_word is None:
-            self._by_word = {}
-            words = [_inner_words(rule.message) for rule in self._rules]
-            rarity = Counter([word for some in words for word in some])
-            for number, some in enumerate(words):
-                if some:
-                    self._by_word.setdefault(min(some, key=rarity.__getitem__), []).append(number)
-                else:
-                    self._unfiled.append(number)
-        return self._by_word
-
-    def _beginning_like(self, text: str) -> Iterator[int]:
-        """By the first characters; a template with a hole among them is filed under what stands before the hole."""
-        if self._by_prefix is None:
-            self._by_prefix = {}
-            for number, rule in enumerate(self._rules):
-                head = fold(rule.message).split("{", 1)[0][:_PREFIX]
-                self._by_prefix.setdefault(head, []).append(number)
-        for length in range(min(_PREFIX, len(text)) + 1):
-            yield from self._by_prefix.get(text[:length], ())
-
-    def _template(self, number: int) -> Template:
-        template = self._templates[number]
-        if template is None:
-            template = self._templates[number] = Template(self._rules[number].message)
-        return template
+    def _beginning_like(self, text: str) -> Iterator[tuple[MatchRule, Template]]:
+        for book in self._books:
+            filed = book.filing.beginnings
+            for length in range(min(PREFIX, len(text)) + 1):
+                yield from _tried(book, filed.get(text[:length], ()))
 
 
-def _inner_words(message: str) -> list[str]:
-    """The words of a raw template, punctuation included, that touch neither a hole nor an end: a match has them whole."""
-    words = message.split()[1:-1]
-    return [word for word in words if "{" not in word and "}" not in word] if "{" in message else words
+def _tried(book: Rulebook, numbers: Iterable[int]) -> Iterator[tuple[MatchRule, Template]]:
+    for number in numbers:
+        rule = book.rules[number]
+        if rule.card not in book.hidden:
+            yield rule, book.template(number)
 
 
 def _hit(rule: MatchRule, template: Template, fields: Fields, confidence: str) -> tuple[_Rank, Match]:

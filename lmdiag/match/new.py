@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lmdiag.errors import UsageError
+from lmdiag.lazy_pattern import lazy
 from lmdiag.match.card_sites import card_template, wordings
 from lmdiag.match.history import link
 from lmdiag.match.known_sites import CatalogRow
 from lmdiag.match.raise_sites import RaiseSites
 from lmdiag.match.templates import Template, TemplateError, fold
 
-_TYPE = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit)): *(?=\S)")
-_VARIABLE = re.compile(
+_TYPE = lazy(r"(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit)): *(?=\S)")
+_VARIABLE = lazy(
     r"(?P<url>https?://[^\s'\")\]]+)"
     r"|(?<=\[)(?P<list>[^\[\]]+)(?=\])"
     r"|(?<![\w'])'(?P<value>[^']+)'(?!\w)"
@@ -22,8 +23,8 @@ _VARIABLE = re.compile(
     r"|(?<![\w.-])(?P<number>-?\d+(?:[.,]\d+)*)(?=\W|[KMGT]i?B\b|$)"
 )
 """What differs from one server to the next. Numbers inside of names (fp16, head_dim64, cuda-12) belong to the name."""
-_LABEL = re.compile(r"\b([a-z][a-z0-9]*(?:_[a-z0-9]+)+)[ `=:(\[]{1,3}$")
-_ESCAPES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_LABEL = lazy(r"\b([a-z][a-z0-9]*(?:_[a-z0-9]+)+)[ `=:(\[]{1,3}$")
+_ESCAPES = lazy(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ID_WORDS = 5
 
 

@@ -8,60 +8,101 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import cached_property
 
 import lmdiag
 from lmdiag.errors import CardError
-from lmdiag.match.cards import Problem, load_cards, load_checked_card
+from lmdiag.match.cards import Problem, card_of, load_card, load_cards
+from lmdiag.match.index import Entry, Header, Index, build_index
+from lmdiag.match.rulebook import Rulebook
 from lmdiag.model import Card, Clue, MatchRule
 
 INDEX = "index.json"
 DISABLED = "disabled"
 """A file beside a site's own cards: ids of cards that are not to be used."""
-FORMAT = 2
-Header = tuple[str, str, str]
-"""(title, severity, scope)."""
-
-
-class _Entry(NamedTuple):
-    """What must be known of a card before it is needed whole."""
-
-    header: Header
-    rules: tuple[MatchRule, ...]
-    aliases: tuple[str, ...]
-    path: str
-    clues: tuple[Clue, ...]
-    card: Card | None = None
 
 
 class Pack:
-    """Cards by id. Their texts are read when they are asked for."""
+    """Cards by id: those of the index, without the `hidden` ones, and others. What is not asked for is not read."""
 
-    def __init__(self, entries: dict[str, _Entry], problems: Iterable[Problem], own: Mapping[str, str]) -> None:
-        self._entries = dict(sorted(entries.items()))
-        self._aliases = {alias: name for name, entry in self._entries.items() for alias in entry.aliases}
+    def __init__(
+        self,
+        entries: dict[str, Entry],
+        problems: Iterable[Problem],
+        own: Mapping[str, str],
+        index: Index | None = None,
+        hidden: frozenset[str] = frozenset(),
+    ) -> None:
+        self._others = entries
+        self._read: dict[str, Card] = {}
+        self._index = index
         self.problems = tuple(problems)
         """What is wrong with cards that were therefore left out, and with directories that cannot be read."""
-        self.ids = tuple(self._entries)
-        self.headers = {name: entry.header for name, entry in self._entries.items()}
         self.own = own
         """The paths of the cards that come from a site's own directories."""
-        self.rules = tuple(rule for entry in self._entries.values() for rule in entry.rules)
-        self.clues = tuple(clue for entry in self._entries.values() for clue in entry.clues)
+        self.book = Rulebook(index.rules, index.filing, hidden) if index else None
+        """The rules of the index."""
+        self._hidden = hidden
+
+    @cached_property
+    def _entries(self) -> dict[str, Entry]:
+        indexed = self._index.entries if self._index else {}
+        shown = {name: entry for name, entry in indexed.items() if name not in self._hidden}
+        return dict(sorted((shown | self._others).items()))
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """All ids, in order."""
+        return tuple(self._entries)
+
+    @property
+    def headers(self) -> dict[str, Header]:
+        """Title, severity and scope of each card."""
+        return {name: entry.header for name, entry in self._entries.items()}
+
+    @property
+    def others(self) -> tuple[MatchRule, ...]:
+        """The rules of cards that are not in the index."""
+        return tuple(rule for _, entry in sorted(self._others.items()) if entry.card for rule in entry.card.rules)
+
+    @property
+    def rules(self) -> tuple[MatchRule, ...]:
+        """All rules."""
+        return (*(self.book.shown(self.book.rules) if self.book else ()), *self.others)
+
+    @property
+    def clues(self) -> tuple[Clue, ...]:
+        """What else the cards want to know of a log."""
+        indexed = self._index.clues if self._index else ()
+        found = [clue for clue in indexed if clue.card not in self._hidden]
+        found += [clue for entry in self._others.values() if entry.card for clue in entry.card.clues]
+        return tuple(sorted(found, key=lambda clue: clue.card))
 
     def card(self, card_id: str) -> Card:
         """Return a whole card, by its id or a former one. Raises CardError if there is none, or its file is bad."""
-        name = card_id if card_id in self._entries else self._aliases.get(card_id)
-        if name is None:
-            raise CardError(f"there is no card {card_id!r}; `lmdiag cards list` names them all")
-        entry = self._entries[name]
+        entry = self._entry(card_id)
         if entry.card is not None:
             return entry.card
-        card, problems = load_checked_card(entry.path)
-        if card is None:
-            raise CardError("\n".join(map(str, problems)))
-        self._entries[name] = entry._replace(card=card)
-        return card
+        name = os.path.basename(entry.path).removesuffix(".toml")
+        if name not in self._read:
+            card = card_of(entry.path, self._index.data(name, entry)) if self._index else None
+            if card is None:
+                card, problems = load_card(entry.path)
+            if card is None:
+                raise CardError("\n".join(map(str, problems)))
+            self._read[name] = card
+        return self._read[name]
+
+    def _entry(self, card_id: str) -> Entry:
+        if card_id in self._others:
+            return self._others[card_id]
+        found = self._index.entry(card_id) if self._index and card_id not in self._hidden else None
+        if found is None:
+            name = next((name for name, entry in self._entries.items() if card_id in entry.aliases), None)
+            if name is None:
+                raise CardError(f"there is no card {card_id!r}; `lmdiag cards list` names them all")
+            found = self._entries[name]
+        return found
 
 
 def load_pack(rules_dirs: Sequence[str] = (), *, disabled: Iterable[str] = (), shipped: str | None = None) -> Pack:
@@ -70,9 +111,12 @@ def load_pack(rules_dirs: Sequence[str] = (), *, disabled: Iterable[str] = (), s
     A later card replaces an earlier one of the same id. Cards are taken out whose ids are `disabled` or named, one a
     line, in the file `disabled` of one of the directories. Nothing here is fatal: see Pack.problems.
     """
-    entries, problems = _shipped(shipped or shipped_directory())
-    own: dict[str, str] = {}
+    index, others, problems = _shipped(shipped or shipped_directory())
     named = [("", name) for name in disabled]
+    if not (rules_dirs or named):  # the entries of the index are not read for nothing
+        return Pack(others, problems, {}, index)
+    entries = {**(index.entries if index else {}), **others}
+    own: dict[str, str] = {}
     for directory in rules_dirs:
         found, more = load_cards(directory, entries)
         entries |= {card.id: _entry(card) for card in found}
@@ -82,7 +126,9 @@ def load_pack(rules_dirs: Sequence[str] = (), *, disabled: Iterable[str] = (), s
         named += [(path, name) for name in ids]
         problems += (*more, *unreadable)
     problems += _take_out(entries, named)
-    return Pack(entries, problems, {name: path for name, path in own.items() if name in entries})
+    others = {name: entry for name, entry in entries.items() if entry.card}
+    hidden = frozenset(index.entries) - (entries.keys() - others.keys()) if index else frozenset()
+    return Pack(others, problems, {name: path for name, path in own.items() if name in entries}, index, hidden)
 
 
 def _disabled(path: str) -> tuple[list[str], list[Problem]]:
@@ -97,7 +143,7 @@ def _disabled(path: str) -> tuple[list[str], list[Problem]]:
     return [line for line in lines if line], []
 
 
-def _take_out(entries: dict[str, _Entry], named: Iterable[tuple[str, str]]) -> list[Problem]:
+def _take_out(entries: dict[str, Entry], named: Iterable[tuple[str, str]]) -> list[Problem]:
     """Remove cards by id or former id; say which ids there are not."""
     aliases = {alias: name for name, entry in entries.items() for alias in entry.aliases}
     problems = []
@@ -126,65 +172,24 @@ def shipped_directory() -> str:
     return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(lmdiag.__file__))), "rules")
 
 
-def build_index(cards: Iterable[Card], directory: str) -> bytes:
-    """Return the index of the cards of a directory: JSON, one card a line, the same bytes for the same cards."""
-    import json
-
-    rows = [json.dumps(_row(card, directory), ensure_ascii=False) for card in sorted(cards, key=lambda card: card.id)]
-    return (f'{{"format": {FORMAT}, "cards": [\n' + ",\n".join(rows) + "\n]}\n").encode()
-
-
-def _row(card: Card, directory: str) -> dict[str, object]:
-    return {
-        "path": os.path.relpath(card.path, directory).replace(os.sep, "/"),
-        "id": card.id,
-        "title": card.title,
-        "severity": card.severity,
-        "scope": card.scope,
-        "aliases": card.aliases,
-        "match": [rule[1:] for rule in card.rules],
-        "clue": [clue[1:] for clue in card.clues],
-    }
-
-
-def _shipped(directory: str) -> tuple[dict[str, _Entry], list[Problem]]:
+def _shipped(directory: str) -> tuple[Index | None, dict[str, Entry], list[Problem]]:
+    """Return the index, or without one that can be used the cards; and what is wrong."""
     path = os.path.join(directory, INDEX)
     problems: list[Problem] = []
     try:
-        return _read_index(path, directory), problems
+        with open(path, "rb") as file:
+            return Index(file, directory), {}, problems
     except FileNotFoundError:
         pass  # a checkout: the index is made with the wheel
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         again = f"`python -m lmdiag.match.pack {directory}` makes it again"
         problems.append(Problem(path, "", f"the index cannot be used, the cards are read instead; {again} ({error!r})"))
     cards, found = load_cards(directory)
-    return {card.id: _entry(card) for card in cards}, [*problems, *found]
+    return None, {card.id: _entry(card) for card in cards}, [*problems, *found]
 
 
-def _read_index(path: str, directory: str) -> dict[str, _Entry]:
-    import json
-
-    with open(path, "rb") as file:
-        data = json.loads(file.read())
-    if data["format"] != FORMAT:
-        raise ValueError(f"its format is {data['format']}, not {FORMAT}")
-    if not data["cards"]:
-        raise ValueError("it names no card")
-    return {row["id"]: _indexed(row, directory) for row in data["cards"]}
-
-
-def _indexed(row: dict[str, Any], directory: str) -> _Entry:
-    rules = tuple(
-        MatchRule(row["id"], text, tuple(types), tuple(places), pattern)
-        for text, types, places, pattern in row["match"]
-    )
-    header = (row["title"], row["severity"], row["scope"])
-    clues = tuple(Clue(row["id"], name, message) for name, message in row["clue"])
-    return _Entry(header, rules, tuple(row["aliases"]), os.path.join(directory, row["path"]), clues)
-
-
-def _entry(card: Card) -> _Entry:
-    return _Entry((card.title, card.severity, card.scope), card.rules, card.aliases, card.path, card.clues, card)
+def _entry(card: Card) -> Entry:
+    return Entry((card.title, card.severity, card.scope), card.aliases, card.path, card)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -6,17 +6,18 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.model import Frame
 
-_PACKAGE = re.compile(r"(?:site-packages|dist-packages)[/\\]((\w+)(?:[/\\].*|\.py))$")
+_PACKAGE = lazy(r"(?:site-packages|dist-packages)[/\\]((\w+)(?:[/\\].*|\.py))$")
 # Code of a model's own repository, which `--trust-remote-code` runs; vLLM has copies of some.
-_REMOTE = re.compile(r"(?:^|[/\\])((transformers_modules)[/\\].*)$")
+_REMOTE = lazy(r"(?:^|[/\\])((transformers_modules)[/\\].*)$")
 # The first such directory is the package; a checkout is often called like the package inside it (vllm/vllm/…), and so
 # may be the directory of a plugin's or of an operator's own files: those have no package of that name inside.
-_CHECKOUT = re.compile(r"(?:^|[/\\])((vllm|lmcache)[/\\](?!\2[/\\])(?:[a-z]\w*[/\\])*\w+\.py)$")
-_PLUGIN = re.compile(r"[/\\](?:vllm|lmcache)[/\\]((?:vllm|lmcache)_\w+)[/\\]")
-_STANDARD = re.compile(r"(?:^|[/\\])lib(?:64)?[/\\]python3\.\d+t?[/\\]((\w+).*\.py)$")
-_IMPORTLIB = re.compile(r"^<frozen importlib[\w.]*>$|[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]importlib[/\\]")
+_CHECKOUT = lazy(r"(?:^|[/\\])((vllm|lmcache)[/\\](?!\2[/\\])(?:[a-z]\w*[/\\])*\w+\.py)$")
+_PLUGIN = lazy(r"[/\\](?:vllm|lmcache)[/\\]((?:vllm|lmcache)_\w+)[/\\]")
+_STANDARD = lazy(r"(?:^|[/\\])lib(?:64)?[/\\]python3\.\d+t?[/\\]((\w+).*\.py)$")
+_IMPORTLIB = lazy(r"^<frozen importlib[\w.]*>$|[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]importlib[/\\]")
 _MAX_IMPORTLIB = 32
 PROJECTS = ("vllm", "lmcache")
 _VALIDATORS = ("pydantic", "pydantic_core")

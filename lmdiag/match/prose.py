@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.match.sums import fill
 
-_END = re.compile(r"(?<=[.!?])(\s+)(?=[A-Z0-9{`\"'(-])")
+_END = lazy(r"(?<=[.!?])(\s+)(?=[A-Z0-9{`\"'(-])")
 
 
 def sentences(text: str) -> list[str]:

@@ -7,11 +7,11 @@ processes interleave. See ARCHITECTURE.md.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.match.catalog import Catalog
 from lmdiag.match.catalog_format import HOLE, LINE_BREAK, OPAQUE
 from lmdiag.match.catalog_words import WORD
@@ -27,7 +27,7 @@ _TELLING_LENGTH = 20
 _MAX_WORDS = 20_000
 """Of the messages that were looked up: each is remembered with the rows that are filed under it."""
 _MAX_TEXT, _MAX_TAIL = 4000, 1000
-_WORDS = re.compile(r"[^\W\d_]{3,}")
+_WORDS = lazy(r"[^\W\d_]{3,}")
 _WHOLE, _FIRST_LINE, _EMBEDDED, _CUT = 3, 2, 1, 0
 Releases = Mapping[str, int | None]
 """Project -> the release that the log names, as a number; None: unknown, or a build of no release."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
-_EXPRESSION = re.compile(r"(?!\.)[\w\s.,+\-*/()]*[A-Za-z_][\w\s.,+\-*/()]*")
-_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_PLAIN = re.compile(rf"\s*({_NAME.pattern})\s*")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+from lmdiag.lazy_pattern import lazy
+
+PLACEHOLDER = lazy(r"\{([^{}]+)\}")
+_EXPRESSION = lazy(r"(?!\.)[\w\s.,+\-*/()]*[A-Za-z_][\w\s.,+\-*/()]*")
+_NAME = lazy(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_PLAIN = lazy(rf"\s*({_NAME.pattern})\s*")
+_NUMBER = lazy(r"-?\d+(?:\.\d+)?")
 _MOST_DIVISORS = 4096
 NOTHING = "None"
 """How a log prints an argument that is not set; it fills no placeholder."""

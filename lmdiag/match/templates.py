@@ -5,17 +5,17 @@ White space is compared folded, because logs wrap, indent and pad messages: any 
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from lmdiag.errors import CardError
+from lmdiag.lazy_pattern import lazy
 
 Fields = tuple[tuple[str, str], ...]
 """(hole name, captured text), in the order of the template."""
 
-_TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_TOKEN = lazy(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
+_NAME = lazy(r"[a-z][a-z0-9_]*")
+_WORD = lazy(r"[^\W\d_]{2,}")
 _MIN_PARTIAL = 20
 """Literal characters that a cut-off message must share with a template before it counts."""
 _MIN_OVERLAP = 4

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
-_RELEASE = re.compile(r"v?(\d+(?:\.\d+)*)(?:\.post(\d+))?")
+from lmdiag.lazy_pattern import lazy
+
+_RELEASE = lazy(r"v?(\d+(?:\.\d+)*)(?:\.post(\d+))?")
 
 
 def version_key(version: str) -> tuple[int, ...]:

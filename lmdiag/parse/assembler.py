@@ -7,12 +7,11 @@ may stand in the middle of the other.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Iterator
-from copy import copy
 from typing import Any
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.model import Line, Origin, Record, Traceback
 from lmdiag.parse.anchors import holds_anchor
 from lmdiag.parse.chatter import CHATTER_LINE, chatter_end
@@ -30,8 +29,8 @@ from lmdiag.parse.tracebacks import CERTAIN, TracebackReader, opens
 
 Event = Record | Traceback
 
-_HEADER_LINE = re.compile(r"[\w ]*(?:failed to start|hit an exception|encountered a fatal error)\b")
-_NO_SERVICE = re.compile(r"(?:rank|default)?\d+|\S+\[\d+\]|kernel|systemd")
+_HEADER_LINE = lazy(r"[\w ]*(?:failed to start|hit an exception|encountered a fatal error)\b")
+_NO_SERVICE = lazy(r"(?:rank|default)?\d+|\S+\[\d+\]|kernel|systemd")
 _QUIET = frozenset({"INFO", "DEBUG"})
 _LOUD = frozenset({"ERROR", "CRITICAL"})
 _MAX_TEXT_LINES = 60
@@ -74,6 +73,8 @@ class Assembler:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle keeps: the heads belong to the cards, and `attach` gives them back."""
+        from copy import copy
+
         notable = copy(self._notable)
         notable.heads = ()
         return {**vars(self), "_notable": notable}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.parse.progress import MAY_BE_STALLED
 
 CHATTER = (
@@ -16,7 +16,7 @@ CHATTER = (
     "Aborted ",
     "Request ",
 )
-CHATTER_LINE = re.compile(
+CHATTER_LINE = lazy(
     r"(?P<chain>\((?:[\w:./-]+ )?pid=\d+\) )?INFO(?:(?P<access>: {1,5}\d)| "
     r"(?P<time>\d\d-\d\d \d\d:\d\d:\d\d) \[[\w./-]{1,100}:\d{1,6}\] (?:"
     rf"(?P<statistics>Engine 0(?!\d+: {MAY_BE_STALLED})|(?!{MAY_BE_STALLED}){CHATTER[1]})|{'|'.join(CHATTER[2:])}))"
@@ -25,7 +25,7 @@ CHATTER_LINE = re.compile(
 
 Behind `time` and the words of a request, only the same time could begin another piece of the line.
 """
-CHATTER_BYTES = re.compile(CHATTER_LINE.pattern.encode())
+CHATTER_BYTES = lazy(CHATTER_LINE.pattern.encode())
 
 
 def chatter_end(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
+from lmdiag.lazy_pattern import lazy
 
-_ESCAPE = re.compile(
+_ESCAPE = lazy(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI, colours among them
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC, window titles and links
     r"|\x1b[ -/]*[0-~]"
 )
 # Copies keep a colour in other clothes: caret notation of web viewers, U+FFFD for ESC, or ESC lost altogether.
-_COPIED_COLOUR = re.compile(r"(?:\^\[|\ufffd)\[(?:\d{1,3};)*\d{0,3}m|(?<![\w\]])\[(?:\d{1,3};)+\d{1,3}m")
-_RECORD = re.compile(r"\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b(?: \d\d-\d\d |:)")
+_COPIED_COLOUR = lazy(r"(?:\^\[|\ufffd)\[(?:\d{1,3};)*\d{0,3}m|(?<![\w\]])\[(?:\d{1,3};)+\d{1,3}m")
+_RECORD = lazy(r"\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b(?: \d\d-\d\d |:)")
 _CONTROL = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127))
-_HTML = re.compile(r"&(?:quot|#39|#x27|lt|gt|amp);")
+_HTML = lazy(r"&(?:quot|#39|#x27|lt|gt|amp);")
 _HTML_TEXT = {"&quot;": '"', "&#39;": "'", "&#x27;": "'", "&lt;": "<", "&gt;": ">", "&amp;": "&"}
 
 

@@ -6,30 +6,29 @@ pod, a unit, a rank) becomes part of the stream's name, so that two containers i
 
 from __future__ import annotations
 
-import re
-
+from lmdiag.lazy_pattern import lazy
 from lmdiag.parse.anchors import holds_anchor
 
 _ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
 _KNOWN = r"(?=\(?(?:[\w:.-]+ )?pid=\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :]|Traceback \(|  +File \"|\[rank\d|\x1b|LMCache)"
 
-CUT = re.compile(rf"{_ISO} (?:stdout|stderr) ([FP]) ?")
+CUT = lazy(rf"{_ISO} (?:stdout|stderr) ([FP]) ?")
 """A CRI line; `P`: the next one continues it. stdout and stderr stay one stream: a record and its echo belong together."""
-_TIMESTAMP = re.compile(rf"{_ISO}(?: |$)(?:- [\w.… ]+ - [A-Z]+ - )?(?:##\[\w+\])?")
-_BRACKET_TIMESTAMP = re.compile(rf"(?: *\| )?\[{_ISO}\](?: |$)")
-_DATE = re.compile(
+_TIMESTAMP = lazy(rf"{_ISO}(?: |$)(?:- [\w.… ]+ - [A-Z]+ - )?(?:##\[\w+\])?")
+_BRACKET_TIMESTAMP = lazy(rf"(?: *\| )?\[{_ISO}\](?: |$)")
+_DATE = lazy(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?"
     r"(?: \| [A-Z]+ +\| [\w.]+ \|(?: |$)| \|(?: |$)| \[\w+\] \(\w+\) |  >> |(?![,\d]) ?)"
 )
-_SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([\w.-]+) ([\w./@:-]+?)(\[\d+\])?: ?")
-_SYSLOG_REST = re.compile(r"([\w.-]+) ([\w./@-]+)(\[\d+\]): ?")
+_SYSLOG = lazy(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([\w.-]+) ([\w./@:-]+?)(\[\d+\])?: ?")
+_SYSLOG_REST = lazy(r"([\w.-]+) ([\w./@-]+)(\[\d+\]): ?")
 # Compose pads the name to the longest one and adds a blank; a bare table's `word | word` has neither.
-_COMPOSE = re.compile(r"(\[?[A-Za-z][\w.-]*\]?)(?: {2,}|(?<=\d) |(?<=\d))\| ?")
-_POD = re.compile(r"\[(pod/[^\]\s]+)\] ?")
-_STERN = re.compile(rf"([a-z0-9][\w.-]* [\w.-]+) {_KNOWN}")
-_LABEL = re.compile(rf" {{0,4}}([\w.-]+): {_KNOWN}")
-_TORCHRUN = re.compile(r"\[?((?:rank|default)\d+)\]: ?")
-_QUOTE = re.compile(r"(?:> ?)+|\*\*(?=[(A-Z])|`(?=[(A-Z])|vLLM STD(?:OUT|ERR): ?")
+_COMPOSE = lazy(r"(\[?[A-Za-z][\w.-]*\]?)(?: {2,}|(?<=\d) |(?<=\d))\| ?")
+_POD = lazy(r"\[(pod/[^\]\s]+)\] ?")
+_STERN = lazy(rf"([a-z0-9][\w.-]* [\w.-]+) {_KNOWN}")
+_LABEL = lazy(rf" {{0,4}}([\w.-]+): {_KNOWN}")
+_TORCHRUN = lazy(r"\[?((?:rank|default)\d+)\]: ?")
+_QUOTE = lazy(r"(?:> ?)+|\*\*(?=[(A-Z])|`(?=[(A-Z])|vLLM STD(?:OUT|ERR): ?")
 _COMPOSE_NOT = frozenset({"ERROR", "INFO", "WARNING", "DEBUG", "CRITICAL", "E"})
 
 _FIRST = frozenset("0123456789[>`* vrABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuwxyz")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from lmdiag.lazy_pattern import lazy
+
 # The known messages of several lines that vLLM servers die of: their first line, and whether blank lines belong to them.
 _KNOWN_HEADS = (
     ("Invalid repository ID or local directory specified", False),
@@ -23,22 +25,22 @@ _KNOWN_HEADS = (
     ("Failed to import transformers", False),
     ("HIP error:", True),
 )
-_PYDANTIC = re.compile(r"\d+ validation errors? for ")
-_PYDANTIC_FIELD = re.compile(r"  \S|[A-Za-z_][\w.\-\[\],|]*$")
-_PYDANTIC_END = re.compile(r"\s+For further information visit ")
-_PYDANTIC_VALUE = re.compile(
+_PYDANTIC = lazy(r"\d+ validation errors? for ")
+_PYDANTIC_FIELD = lazy(r"  \S|[A-Za-z_][\w.\-\[\],|]*$")
+_PYDANTIC_END = lazy(r"\s+For further information visit ")
+_PYDANTIC_VALUE = lazy(
     r"(?:Value error|Assertion failed), (.*?)(?:\s*\[type=\w+, input_value=|\s*\n\s*For further information|\s*\Z)",
     re.DOTALL,
 )
-_LIST_ITEM = re.compile(r"\s+\S|[-*•] |\d{1,2}[.)] ")
-_NEW_THING = re.compile(
+_LIST_ITEM = lazy(r"\s+\S|[-*•] |\d{1,2}[.)] ")
+_NEW_THING = lazy(
     r"Process \S+:$|Exception ignored in|usage: |[\w./-]+: (?:error|warning): |\S+\.py:\d+: |During handling of|"
     r"The above exception|\[|\(\w|"
     r"[\w .,():-]{0,80}?\d{1,3}%(?:\||\s+Completed)|\d{4}-\d\d-\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b|Traceback|"
     r"nanobind|terminate called|\$ |\S+@\S+[:$#]|\*\*\*|Fatal Python|See https://|Actions for L\d+$|\d+$|Sentry|=+$|-+$|"
     r"swigvarlink|sys:\d+:|Aborted|Segmentation|Killed|resource_tracker|make: |ERROR:|\+"
 )
-_JUNK = re.compile(r"Actions for L\d+$|\d{1,6}$")
+_JUNK = lazy(r"Actions for L\d+$|\d{1,6}$")
 
 
 def is_junk(text: str) -> bool:

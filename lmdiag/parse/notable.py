@@ -6,22 +6,22 @@ first stage pass over a serving server's log.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.parse.anchors import holds_anchor
 from lmdiag.parse.chatter import CHATTER
 
-START = re.compile(r"vLLM (?:API )?server version|args: \{|LLM engine |█  version")
+START = lazy(r"vLLM (?:API )?server version|args: \{|LLM engine |█  version")
 """A server starts; each alternative holds an anchor."""
-ALWAYS = re.compile(rf"{START.pattern}|Application startup|hutdown|hutting down")
+ALWAYS = lazy(rf"{START.pattern}|Application startup|hutdown|hutting down")
 """What a quiet record may say at any time; each alternative holds an anchor."""
-_STARTING = re.compile(
+_STARTING = lazy(
     r"version v?\d|args: |Initializing a|tartup complete|hut(?:ting)? ?down|platform |Resolved architecture|"
     r"model   \S|Starting vLLM|hybrid kv cache|SIGINT|SIGTERM|Available KV cache|(?:died|exited) unexpectedly|degraded mode|"
     r"fatal signal|Failed core proc|See stack trace|See root cause"
 )
-CRASH = re.compile(
+CRASH = lazy(
     r"!+ Segfault encountered|Segmentation fault|Fatal Python error: |terminate called after throwing|\*\*\* SIG[A-Z]+ received|"
     r"(?:Memory cgroup o|O)ut of memory: Killed process|\S+\.service: (?:Main process exited, code=(?:killed|dumped)|"
     r"A process of this unit has been killed by the OOM killer|Failed with result 'oom-kill')|"
@@ -29,11 +29,11 @@ CRASH = re.compile(
     r"Bus error|Illegal instruction|Killed$|Aborted(?: \(core dumped\))?$"
 )
 """What the C library, the shell and Python say of a process that a signal ended."""
-_RAW = re.compile(
+_RAW = lazy(
     rf"Process \S+:$|Exception ignored in|{CRASH.pattern}|\$ (?:\S+ )*vllm serve |"
     r"Runner failed with exception|.{0,80}LMCache v\d"
 )
-USAGE = re.compile(r"(?:[\w./-]+ )*[\w./-]+: error: ")
+USAGE = lazy(r"(?:[\w./-]+ )*[\w./-]+: error: ")
 HEAD_LENGTH = 12
 """Characters by which a quiet record is recognised as one that a card asks for."""
 _WIDTH = 400

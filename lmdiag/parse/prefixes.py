@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
+
+from lmdiag.lazy_pattern import lazy
 
 _PROCESS = r"\(?(?:[\w:./-]+ (?:[\w=:-]+ )?)?pid=\d+(?:, ip=[\w.:]+)?\)(?: |$)"
 _LEVEL = r"DEBUG|INFO|WARNING|ERROR|CRITICAL"
 _STAMP = rf"(?:{_LEVEL}) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+:\d+[\]\[]+"
 
-_CHAIN = re.compile(rf"(?:{_PROCESS}){{1,8}}")
-_INNERMOST = re.compile(r"\(?((?:[\w:./-]+ (?:[\w=:-]+ )?)?)pid=(\d+)(?:, ip=[\w.:]+)?\) ?$")
-_RECORD = re.compile(
+_CHAIN = lazy(rf"(?:{_PROCESS}){{1,8}}")
+_INNERMOST = lazy(r"\(?((?:[\w:./-]+ (?:[\w=:-]+ )?)?)pid=(\d+)(?:, ip=[\w.:]+)?\) ?$")
+_RECORD = lazy(
     rf"(?:\[[\w -]{{1,30}}\] |[\w.=/:-]{{1,40}} )??({_LEVEL}) "
     r"(\d\d-\d\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+) \[?([\w./<>-]+):(\d+)[\]\[]+ ?"
 )
-_LMCACHE = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+)\] LMCache (DEBUG|INFO|WARNING|ERROR|CRITICAL):? ?")
-_LMCACHE_OLD = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) LMCache: ?")
-_LMCACHE_END = re.compile(r" ?\(([\w.-]+\.py):(\d+):[\w.]+\)$")
+_LMCACHE = lazy(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+)\] LMCache (DEBUG|INFO|WARNING|ERROR|CRITICAL):? ?")
+_LMCACHE_OLD = lazy(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) LMCache: ?")
+_LMCACHE_END = lazy(r" ?\(([\w.-]+\.py):(\d+):[\w.]+\)$")
 # uvicorn pads the level to nine columns; a text copy may have folded the blanks, and what follows may be indented.
-_UVICORN = re.compile(
+_UVICORN = lazy(
     r"(INFO(?=: {5})|(?:ERROR|DEBUG)(?=: {4})|WARNING(?=: {2})|(?:INFO|WARNING|ERROR|CRITICAL|DEBUG)(?=: \S|:$)):"
 )
 _UVICORN_COLUMNS = 10
-_LMCACHE_OLD_END = re.compile(r" \[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\] -- \S+:\d+$")
-_OTHER = re.compile(
+_LMCACHE_OLD_END = lazy(r" \[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\] -- \S+:\d+$")
+_OTHER = lazy(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+[\t ](?:[\w.]+ \d* ?)?(DEBUG|INFO|WARNING|ERROR|CRITICAL) +(?:\[([^\]]*)\] )?"
     r"|(?:[\w.]+ ){0,3}(ERROR|CRITICAL) \[([\w.]+:[^\]]*)\] "
 )
-_TORCH = re.compile(r"\[[WEFI]\d{3,4} \d\d:\d\d:\d\d")
+_TORCH = lazy(r"\[[WEFI]\d{3,4} \d\d:\d\d:\d\d")
 _TAG = _PROCESS.replace(r"\(?", r"\(", 1)
-_GLUED = re.compile(rf"(?:{_TAG}){{0,8}}{_STAMP}|(?:{_TAG})(?=Traceback \(|  File \"|Process )")
-_RAY_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\](?: \(Ray deduplicates logs.*)?$")
-_OWN_WORDS = re.compile(
+_GLUED = lazy(rf"(?:{_TAG}){{0,8}}{_STAMP}|(?:{_TAG})(?=Traceback \(|  File \"|Process )")
+_RAY_REPEATED = lazy(r"\s*\[repeated \d+x across cluster\](?: \(Ray deduplicates logs.*)?$")
+_OWN_WORDS = lazy(
     r"vLLM API server version \S+ *|Automatically detected platform \w+\. *|(?:Engine \d+: )?Avg [\w .:/,%-]+|"
     r"EngineCore failed to start\. *"
 )
-_ACCESS = re.compile(r'INFO: +\S+ - "[^"]*" \d{3}(?= |$)')
+_ACCESS = lazy(r'INFO: +\S+ - "[^"]*" \d{3}(?= |$)')
 
 
 _STARTS = frozenset("(DIWEC")

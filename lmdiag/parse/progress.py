@@ -5,8 +5,9 @@ What vLLM says of itself (loggers.py of V1, metrics.py and llm_engine.py of V0, 
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
+
+from lmdiag.lazy_pattern import lazy
 
 # Zero tokens in both directions and somebody waiting for them; "Deferred", "KV fetch" and the cache's usage come behind.
 _ZERO = (
@@ -15,22 +16,22 @@ _ZERO = (
 )
 MAY_BE_STALLED = rf"A.{{22}}{_ZERO}"
 """How a statistics line of a stalled engine begins, for a glance: each line of a healthy log is tried."""
-_STALLED = re.compile(rf"(?:Engine \d+: |\d+ Engines Aggregated: )?Avg prompt throughput: {_ZERO}")
-_STATISTICS = re.compile(
+_STALLED = lazy(rf"(?:Engine \d+: |\d+ Engines Aggregated: )?Avg prompt throughput: {_ZERO}")
+_STATISTICS = lazy(
     r"(?:Engine (?P<engine>\d+): |(?P<all>\d+ Engines Aggregated: ))?Avg prompt throughput: [\d.]+ tokens/s, "
     r"Avg generation throughput: [\d.]+ tokens/s, Running: \d+ reqs, (?:Swapped: \d+ reqs, )?(?:Waiting|Pending): \d+ reqs"
 )
 # "found" and "in" stand together up to 0.10; 0.6 says "No available block found".
-_BROADCAST = re.compile(r"No available (?:shared memory broadcast )?block found ?in (?P<interval>\d+) seconds?\b")
-_ARRIVAL = re.compile(r"Added request \S")
+_BROADCAST = lazy(r"No available (?:shared memory broadcast )?block found ?in (?P<interval>\d+) seconds?\b")
+_ARRIVAL = lazy(r"Added request \S")
 _UP = "Application startup complete"
 _BEGINNINGS = ("Engine ", "Avg prompt", "No available ", "Added req", _UP)
-_RANK = re.compile(r"_DP(\d+)")
+_RANK = lazy(r"_DP(\d+)")
 _MAX_STALLED = 4096
 
-STATISTICS_FILE = re.compile(r"(?:.*[/.])?(?:loggers|metrics|llm_engine)(?:\.py)?$")
-BROADCAST_FILE = re.compile(r"(?:.*[/.])?shm_broadcast(?:\.py)?$")
-ARRIVAL_FILE = re.compile(r"(?:.*[/.])?(?:async_llm|engine|async_llm_engine)(?:\.py)?$")
+STATISTICS_FILE = lazy(r"(?:.*[/.])?(?:loggers|metrics|llm_engine)(?:\.py)?$")
+BROADCAST_FILE = lazy(r"(?:.*[/.])?shm_broadcast(?:\.py)?$")
+ARRIVAL_FILE = lazy(r"(?:.*[/.])?(?:async_llm|engine|async_llm_engine)(?:\.py)?$")
 ALL = "all"
 """The engine of a line that tells of all of them together."""
 

@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import re
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.model import ExceptionInfo, Frame
 from lmdiag.parse.messages import continues_message, finish_message
 
-HEADER = re.compile(r"(?:Exception Group )?Traceback \(most recent call last\):?\s*$")
-FRAME = re.compile(r'(\s*)File "(.+?)", line (\d+)(?:, in (.*))?$')
+HEADER = lazy(r"(?:Exception Group )?Traceback \(most recent call last\):?\s*$")
+FRAME = lazy(r'(\s*)File "(.+?)", line (\d+)(?:, in (.*))?$')
 _NAME = r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*"
 _SUFFIX = r"(?:Error|Exception|Exit|Interrupt|Iteration|Group|Timeout|Failure|Fault|Expired|Empty|Full)"
-EXCEPTION = re.compile(rf"({_NAME}(?:\([\w.]+\))?)(?::(?: (.*)|$)|$)")
-CERTAIN = re.compile(rf"(?:E   )?((?:[a-z_]\w*\.)*[A-Z]\w{{0,80}}?{_SUFFIX}(?:\([\w.]+\))?)(?:: ?(.*)|$)")
+EXCEPTION = lazy(rf"({_NAME}(?:\([\w.]+\))?)(?::(?: (.*)|$)|$)")
+CERTAIN = lazy(rf"(?:E   )?((?:[a-z_]\w*\.)*[A-Z]\w{{0,80}}?{_SUFFIX}(?:\([\w.]+\))?)(?:: ?(.*)|$)")
 """An exception line that is recognised without a traceback above it."""
-_IPYTHON = re.compile(rf"\s*([A-Z]\w{{0,80}}{_SUFFIX})\s+Traceback \(most recent call last\)\s*$")
-_IPYTHON_FRAME = re.compile(
+_IPYTHON = lazy(rf"\s*([A-Z]\w{{0,80}}{_SUFFIX})\s+Traceback \(most recent call last\)\s*$")
+_IPYTHON_FRAME = lazy(
     r"File (?P<file>\S.*?):(?P<line>\d+), in (?P<function>[\w.<>]+)|(?P<old>/\S+|<ipython-input-\S+>) in (?P<in>[\w.<>]+)"
 )
-_DECORATION = re.compile(
+_DECORATION = lazy(
     r"\s*(?:[\^~]+[\s\^~]*|\.\.\.<\d+ lines>\.\.\.|\[Previous line repeated \d+ more times?\]|[)\]}]+,?)$"
 )
-_GUTTER = re.compile(r"\s*\| ?")
-_GROUP_PART = re.compile(r"\s*\+-?\+?-+ (?:\d+|\.\.\.) -+$")
-_GROUP_END = re.compile(r"\s*\+-+$")
+_GUTTER = lazy(r"\s*\| ?")
+_GROUP_PART = lazy(r"\s*\+-?\+?-+ (?:\d+|\.\.\.) -+$")
+_GROUP_END = lazy(r"\s*\+-+$")
 _RELATIONS = {
     "The above exception was the direct cause of the following exception:": "cause",
     "During handling of the above exception, another exception occurred:": "context",

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 
+from lmdiag.lazy_pattern import lazy
+
 _DATE = r"\d{4}-\d\d-\d\d(?:[-_.T]?[\d:._-]*\d)?|\d{8}(?:[-_T.]?\d{4,6})?|\d{10}"
-_PACKED = re.compile(r"\.(?:gz|bz2|xz|zst|zstd)$", re.IGNORECASE)
+_PACKED = lazy(r"\.(?:gz|bz2|xz|zst|zstd)$", re.IGNORECASE)
 # logrotate (`.1`, dateext `-20260101`, dateformat `-%s`, `extension .log`), Python's TimedRotatingFileHandler
 # (`.2026-01-01`), the kubelet (`.20260101-120000`), and copies by hand (`.old`, `.bak`).
-_NUMBERED = re.compile(r"(?P<log>.+)\.(?P<number>\d{1,4})")
-_DATED = re.compile(rf"(?P<log>.+?)[-.](?P<date>{_DATE})(?P<extension>\.(?:log|txt|out|err))?")
-_KEPT = re.compile(r"(?P<log>.+)\.(?:old|bak)")
+_NUMBERED = lazy(r"(?P<log>.+)\.(?P<number>\d{1,4})")
+_DATED = lazy(rf"(?P<log>.+?)[-.](?P<date>{_DATE})(?P<extension>\.(?:log|txt|out|err))?")
+_KEPT = lazy(r"(?P<log>.+)\.(?:old|bak)")
 
 Age = tuple[int, str, int]
 """Sorts the oldest first: dated, numbered, kept, packed, the log itself."""

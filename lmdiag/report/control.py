@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_ESCAPE = re.compile(
+from lmdiag.lazy_pattern import lazy
+
+_ESCAPE = lazy(
     # CSI: colours, cursor movement.
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     # OSC, DCS, SOS, PM, APC up to their end; no start may stand inside, or many without an end cost quadratic time.
@@ -12,12 +14,12 @@ _ESCAPE = re.compile(
     # Two-character ones, and the start of any that has no end.
     r"|\x1b[ -/]*[0-~]?"
 )
-_BREAK = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-_REMOVED = re.compile(
+_BREAK = lazy("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_REMOVED = lazy(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f"
     "\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = lazy("[\ud800-\udfff]")
 
 
 def visible(text: str) -> str:

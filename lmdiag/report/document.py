@@ -8,7 +8,6 @@ from lmdiag.model import SEVERITIES
 from lmdiag.report.amounts import size
 from lmdiag.report.context import first_line, message_of, place_of
 from lmdiag.report.control import clip
-from lmdiag.report.incident import compact_block, headline, incident_blocks
 from lmdiag.report.layout import Block, Span
 from lmdiag.report.sections import bullet, counted, heading
 
@@ -30,8 +29,10 @@ def report_blocks(
     acting = [incident for incident in ordered if verbose or not _is_quiet(incident)]
     blocks: list[Block] = []
     for incident in acting:
+        from lmdiag.report.incident import incident_blocks  # not for a log in which all is well
+
         blocks += incident_blocks(incident, cards(incident.card) if incident.card else None, verbose=verbose)
-    if not verbose:
+    if ordered and not verbose:
         blocks += _quiet(ordered)
     return blocks + _overview(acting) + _closing(summary, found=bool(ordered))
 
@@ -54,6 +55,8 @@ def _overview(acting: list[Incident]) -> list[Block]:
 
 def _called(incident: Incident) -> str:
     if incident.card or incident.root is None:
+        from lmdiag.report.incident import headline
+
         return headline(incident)
     return clip(first_line(message_of(incident.root.type, incident.root.message)), _CALLED_LIMIT)
 
@@ -63,6 +66,8 @@ def _is_quiet(incident: Incident) -> bool:
 
 
 def _quiet(incidents: list[Incident]) -> list[Block]:
+    from lmdiag.report.incident import compact_block
+
     requests = [compact_block(incident) for incident in incidents if incident.scope == "request"]
     others = [compact_block(one) for one in incidents if _is_quiet(one) and one.scope != "request"]
     blocks: list[Block] = []

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from lmdiag.lazy_pattern import lazy
+
 if TYPE_CHECKING:
     from lmdiag.model import Advice, Facts, Incident, RaisedAt, Summary
 
 SCHEMA_VERSION = 1
 """Grows when a key is renamed, removed or changes its meaning; a new key does not change it."""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_SURROGATE = lazy("[\ud800-\udfff]")
+_UNSAFE = lazy("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def incident_object(incident: Incident) -> dict[str, object]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.report.control import one_line, visible
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ SetLine = list[Span]
 
 _SOLID = frozenset({"raw", "code", "url"})
 _SOLID_START = ("http://", "https://", "/", "--")
-_TOKEN = re.compile(r"[ \n]+|[^ \n]+")
-_CODE = re.compile(r"`([^`\n]+)`")
+_TOKEN = lazy(r"[ \n]+|[^ \n]+")
+_CODE = lazy(r"`([^`\n]+)`")
 _INDENT = {"title": 0, "heading": 2, "message": 2, "field": 2, "code": 6}
 _DEEPER = {"field": 2}
 _APART = frozenset({"title", "heading", "message"})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.report.control import one_line
 from lmdiag.report.document import report_blocks
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from lmdiag.model import Card, Incident, Summary
     from lmdiag.report.layout import Block, Span
 
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~!&]|^(?:[#+=-]|\d+(?=[.)]))")
+_SPECIAL = lazy(r"[\\`*_{}\[\]<>|~!&]|^(?:[#+=-]|\d+(?=[.)]))")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
-_REFERENCE = re.compile(r"@(?=\w)|#(?=\d)")
-_TICKS = re.compile("`+")
-_URL = re.compile(r"https?://[^\s<>()`]+\Z")
+_REFERENCE = lazy(r"@(?=\w)|#(?=\d)")
+_TICKS = lazy("`+")
+_URL = lazy(r"https?://[^\s<>()`]+\Z")
 
 
 def render_markdown(incidents: Iterable[Incident], summary: Summary, cards: Callable[[str], Card]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from lmdiag.lazy_pattern import lazy
 from lmdiag.report.control import shorten
 from lmdiag.report.layout import Block, Span
 from lmdiag.report.sections import counted, field
@@ -12,7 +12,7 @@ from lmdiag.report.sections import counted, field
 if TYPE_CHECKING:
     from lmdiag.model import Card, Facts, Incident
 
-_NAME = re.compile(r"--[a-z0-9][a-z0-9-]*|`[a-z0-9_]+`|[a-z0-9]+(?:_[a-z0-9]+)+")
+_NAME = lazy(r"--[a-z0-9][a-z0-9-]*|`[a-z0-9_]+`|[a-z0-9]+(?:_[a-z0-9]+)+")
 _UNKNOWN_CAUSE_LIMIT = 12
 _VALUE_LIMIT = 300
 _MODEL = frozenset({"model", "model_tag"})  # shown with the server

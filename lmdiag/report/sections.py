@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from shlex import quote
 from typing import TYPE_CHECKING
 
-from lmdiag.diagnose.edits import UNSET
+from lmdiag.lazy_pattern import lazy
 from lmdiag.report.control import one_line, shorten
 from lmdiag.report.layout import Block, Span, lines_of, prose
 
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
 
     from lmdiag.model import Advice, Card, Edit, Solution
 
-_ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*\Z")
+_ENVIRONMENT = lazy(r"[A-Z][A-Z0-9_]*\Z")
 _TEXT_LIMIT = 2000
 _VALUE_LIMIT = 4000
 
@@ -104,6 +102,10 @@ def change_line(key: str, value: str) -> str:
     Values of flags and variables are quoted for a POSIX shell: they may carry text from the log.
     """
     value = one_line(shorten(value, _VALUE_LIMIT))
+    from shlex import quote  # not for a report without a change
+
+    from lmdiag.diagnose.edits import UNSET
+
     if value == UNSET:
         return f"without {key}"
     if key.startswith("-"):
